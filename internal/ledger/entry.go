@@ -1,0 +1,56 @@
+// Package ledger is what happened and what it cost: entries, journal, roll-ups.
+package ledger
+
+import (
+	"time"
+
+	"sluice"
+)
+
+// Entry is one attempt, or a request that had none: the unit of accounting. It
+// is idempotent by (Request, Attempt).
+type Entry struct {
+	Request sluice.RequestID
+	Attempt int       // from 1; 0 for a request that reached no backend
+	At      time.Time // arrival of the request: budgets count it in this moment's windows
+	Ended   time.Time
+
+	Tenant  sluice.TenantID
+	Project sluice.ProjectID
+	Key     sluice.KeyID
+	User    sluice.UserID
+	Task    string
+	Labels  []sluice.Label
+	Class   sluice.Class
+	Model   sluice.ModelID
+
+	Pool              sluice.PoolID
+	Backend           sluice.BackendID
+	Provider          sluice.ProviderID
+	UpstreamModel     string // what was asked for
+	ServedModel       string // what the provider said it served, if it said
+	UpstreamRequestID string
+	Policy            string // routing table version
+
+	Final     bool // the request's last attempt: Outcome and Reason are the request's
+	Outcome   sluice.Outcome
+	Reason    sluice.Reason
+	Status    int  // HTTP status the client got, 499 if it had left
+	Late      bool // settled after its hold had expired
+	Stream    bool
+	Operation string // "chat", "completions", "embeddings", "messages", "count_tokens", "models"
+	Dialect   string
+
+	Usage        sluice.Usage
+	Cost         sluice.Nano
+	CostHigh     sluice.Nano // what a hard budget was charged; ≥ Cost, differs only where usage is not reported
+	PriceVersion string
+
+	EstimatedInput sluice.Tokens
+	OutputBound    sluice.Tokens
+	HeldSpend      sluice.Nano
+	Queued         time.Duration
+	FirstToken     time.Duration // from arrival; 0 if none came
+	Duration       time.Duration
+	Detail         []byte // JSON for explain: estimate, limits, candidates; bounded, no bodies
+}

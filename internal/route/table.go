@@ -1,0 +1,68 @@
+// Package route maps a model to pools and backends.
+package route
+
+import (
+	"time"
+
+	"sluice"
+	"sluice/internal/price"
+)
+
+// Capacity is what one backend can hold at a time. Zero means unbounded in that
+// dimension, but for Concurrency, whose default is DefaultConcurrency.
+type Capacity struct {
+	Concurrency   int64         // attempts at a time
+	KVTokens      sluice.Tokens // input + held output of all attempts
+	PrefillTokens sluice.Tokens // uncached input of attempts that have not answered yet
+}
+
+// Backend is one upstream model at one provider account or one engine replica,
+// in one region and one failure domain. It is immutable.
+type Backend struct {
+	ID       sluice.BackendID
+	Provider sluice.ProviderID
+	Model    string // the provider's name of the model
+	Dialect  string // "openai" or "anthropic": what the backend speaks
+	Region   string
+	Domain   string // failure domain
+	Weight   int64  // share of a pool's requests, at least 1; 0 takes no new work
+	Capacity Capacity
+
+	Price     *price.Row    // nil if the price book has none
+	Ceiling   *price.Row    // charged where Price is nil; nil refuses
+	Context   sluice.Tokens // context length; 0 if unknown
+	MaxOutput sluice.Tokens // largest output; 0 if unknown
+
+	StopsOnCancel bool // generation, and billing, stop when the connection closes
+}
+
+// Pool is backends that share a queue.
+type Pool struct {
+	ID       sluice.PoolID
+	Backends []*Backend
+	Queue    QueueBounds
+}
+
+// QueueBounds bounds a pool's queue. Zero fields take the defaults.
+type QueueBounds struct {
+	Requests int64
+	Bytes    int64         // request bodies held by waiting requests
+	Work     sluice.Tokens // input + output of waiting requests
+	MaxWait  time.Duration // longest wait where neither request nor plan says less
+}
+
+// Model is a public name and the pools that serve it, in order of preference.
+type Model struct {
+	ID       sluice.ModelID
+	Pools    []sluice.PoolID // first choice
+	Fallback []sluice.PoolID // tried in order when an attempt failed before content
+	Limits   []sluice.Limit  // at ScopeModel
+}
+
+// Table is one version of the routing policy. It is immutable.
+type Table struct {
+	Version string // recorded with every request
+	Models  map[sluice.ModelID]*Model
+	Pools   map[sluice.PoolID]*Pool
+	Fleet   []sluice.Limit // at ScopeFleet
+}

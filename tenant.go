@@ -1,0 +1,45 @@
+package sluice
+
+import "slices"
+
+// Principal is the identified caller of one request.
+type Principal struct {
+	Tenant  TenantID
+	Project ProjectID
+	Key     KeyID
+	User    UserID // the end-user label of the request, empty if it has none
+	Policy  *Policy
+}
+
+// Policy is what applies to one key: its plan, narrowed by what tenant, project
+// and key say themselves. It is immutable and shared by all requests of the
+// key; a change of the plan is a new Policy.
+type Policy struct {
+	Plan      PlanID
+	Class     Class     // the class of a request that asks for none
+	Classes   []Class   // further classes that a request may ask for; a lower one than Class always may
+	Weight    int64     // share between tenants, at least 1
+	Models    []ModelID // allowed public names; empty allows all
+	MaxWait   int64     // longest time in a queue, in nanoseconds; 0 means the pool's
+	MaxOutput Tokens    // output bound of a request that names none; 0 means the model's
+
+	HardSpend   bool // spend budgets hold upper bounds and are never exceeded
+	Budget402   bool // a spent budget is 402 in the OpenAI dialect too
+	JournalSync bool // wait for the journal's fsync before the dial
+
+	// Limits by scope. Those of ScopeModel and ScopeFleet come from the
+	// configuration and are empty here. ScopeTenantModel applies to each model
+	// by itself, unless ByModel names the model.
+	Limits  [NumScopes][]Limit
+	ByModel map[ModelID][]Limit
+}
+
+// Allows reports whether the key may ask for the model.
+func (p *Policy) Allows(m ModelID) bool {
+	return len(p.Models) == 0 || slices.Contains(p.Models, m)
+}
+
+// AllowsClass reports whether a request may wait as c.
+func (p *Policy) AllowsClass(c Class) bool {
+	return c >= p.Class || slices.Contains(p.Classes, c)
+}

@@ -1,0 +1,52 @@
+package sluice
+
+// Usage is what an attempt really took, in disjoint token classes: their sum is
+// the provider's total. See docs/settlement.md for how each exit fills it.
+type Usage struct {
+	Input        Tokens // uncached text input
+	CacheRead    Tokens // input served from the provider's prefix cache
+	CacheWrite   Tokens // input written to it at the default time to live (5 or 30 minutes)
+	CacheWrite1h Tokens // input written to it at a long time to live (1 or 12 hours)
+	AudioInput   Tokens // uncached audio input
+	Output       Tokens // visible text output, tool arguments included
+	Reasoning    Tokens // hidden reasoning
+	AudioOutput  Tokens // audio output
+
+	ToolCalls   int64 // tool calls in the answer
+	WebSearches int64 // server-side web searches, billed by the call
+
+	ServiceTier string // the tier that the provider says it served, which is the one billed; empty for the default
+	Source      UsageSource
+	Anomalous   bool // the provider's figures were impossible (negative, huge, falling) and were clamped
+}
+
+// InputTotal is all input, cached or not.
+func (u Usage) InputTotal() Tokens {
+	return u.Input + u.CacheRead + u.CacheWrite + u.CacheWrite1h + u.AudioInput
+}
+
+// OutputTotal is all billed output.
+func (u Usage) OutputTotal() Tokens { return u.Output + u.Reasoning + u.AudioOutput }
+
+// Total is every token of the attempt.
+func (u Usage) Total() Tokens { return u.InputTotal() + u.OutputTotal() }
+
+// UsageSource says where usage figures come from, least trusted first.
+type UsageSource uint8
+
+// The sources. Unknown usage is never zero: an attempt that reached a backend
+// and told nothing is estimated.
+const (
+	UsageNone      UsageSource = iota // no backend did any billable work
+	UsageEstimated                    // from the estimate of the input and the bytes that were seen
+	UsageCounted                      // partly reported: cumulative figures up to a cut, the rest counted
+	UsageReported                     // the provider's final figures
+)
+
+var usageSourceNames = []string{"none", "estimated", "counted", "reported"}
+
+func (s UsageSource) String() string               { return enumText(usageSourceNames, s) }
+func (s UsageSource) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+func (s *UsageSource) UnmarshalText(b []byte) error {
+	return enumParse("usage source", usageSourceNames, b, s)
+}
