@@ -1,6 +1,10 @@
 package sluice
 
-import "log/slog"
+import (
+	"fmt"
+	"io"
+	"log/slog"
+)
 
 // Secret is a credential that cannot print itself: every formatting, marshalling
 // and logging path yields "***". Only Reveal gives it out.
@@ -18,7 +22,7 @@ func (s Secret) Reveal() string { return s.value }
 func (s Secret) Empty() bool { return s.value == "" }
 
 func (s Secret) String() string               { return redacted }
-func (s Secret) GoString() string             { return redacted }
+func (s Secret) Format(f fmt.State, _ rune)   { _, _ = io.WriteString(f, redacted) } // every verb, %d and %x too
 func (s Secret) MarshalText() ([]byte, error) { return []byte(redacted), nil }
 func (s Secret) MarshalJSON() ([]byte, error) { return []byte(`"` + redacted + `"`), nil }
 func (s Secret) LogValue() slog.Value         { return slog.StringValue(redacted) }
