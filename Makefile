@@ -1,0 +1,33 @@
+# Two commands: `make run` and `make test`. Logic lives in Go and in scripts/.
+
+.PHONY: run test quick lint fmt fuzz bench generate build clean
+
+run: ## start Sluice with a simulated fleet: no configuration, account or key
+	go run ./cmd/sluice serve
+
+test: ## everything: gates, all tests under -race, both databases, real SDK clients
+	scripts/test
+
+quick: ## the ordinary Go tests alone
+	go test ./...
+
+lint: ## formatting, vet, modules, static analysis
+	scripts/lint
+
+fmt: ## format what lint would complain of
+	go tool -modfile=tools/go.mod gofumpt -w -extra $$(git ls-files '*.go')
+
+fuzz: ## every fuzz target, FUZZTIME each (default 30s)
+	scripts/fuzz $(or $(FUZZTIME),30s)
+
+bench: ## benchmarks of the hot path
+	go test -run '^$$' -bench . -benchmem ./internal/...
+
+generate: ## schema, configuration reference and price book
+	go generate ./...
+
+build: ## one static binary in bin/
+	CGO_ENABLED=0 go build -trimpath -o bin/sluice ./cmd/sluice
+
+clean:
+	rm -rf bin .cache
