@@ -80,6 +80,7 @@ const (
 	HoldExpired // no activity until the reservation ran out
 	Lost        // the process died while the attempt ran
 	InternalError
+	NotReady   // what the answer depends on has not been loaded yet
 	NumReasons = iota
 )
 
@@ -92,7 +93,7 @@ var reasonNames = []string{
 	"client_gone", "client_stalled",
 	"upstream_connect", "upstream_tls", "upstream_refused", "upstream_limited", "upstream_error", "upstream_timeout",
 	"upstream_stalled", "upstream_truncated", "upstream_malformed", "upstream_too_large", "upstream_redirect",
-	"hold_expired", "lost", "internal_error",
+	"hold_expired", "lost", "internal_error", "not_ready",
 }
 
 func (r Reason) String() string                { return enumText(reasonNames, r) }

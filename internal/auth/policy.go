@@ -1,0 +1,194 @@
+package auth
+
+import (
+	"encoding/binary"
+	"slices"
+	"strings"
+
+	"sluice"
+)
+
+// nothing is the model list of a key that may ask for no model: an empty list
+// would allow all, and no model has an empty name.
+var nothing = []sluice.ModelID{""}
+
+// policyOf narrows a plan by what tenant, project and key say themselves.
+// project may be nil.
+func policyOf(p *Plan, t *Tenant, project *Project, k *Key) *sluice.Policy {
+	out := &sluice.Policy{
+		Plan:      p.ID,
+		Class:     p.Class,
+		Classes:   p.Classes,
+		Weight:    max(p.Weight, 1),
+		Models:    narrow(narrow(p.Models, t.Models), k.Models),
+		MaxWait:   int64(max(p.MaxWait, 0)),
+		MaxOutput: max(p.MaxOutput, 0),
+		HardSpend: p.Spend != SpendSoft,
+		Budget402: p.BudgetStatus == 402,
+		ByModel:   byModel(p.PerModel),
+	}
+	projectLimits := p.PerProject
+	if project != nil {
+		out.Models = narrow(narrow(narrow(p.Models, t.Models), project.Models), k.Models)
+		projectLimits = override(projectLimits, project.Limits)
+	}
+	out.Limits[sluice.ScopeTenant] = override(p.Limits, t.Limits)
+	out.Limits[sluice.ScopeProject] = override(projectLimits, nil)
+	out.Limits[sluice.ScopeKey] = override(p.PerKey, k.Limits)
+	out.Limits[sluice.ScopeTenantModel] = override(p.PerModel[AnyModel], nil)
+	switch p.JournalSync {
+	case SyncAlways:
+		out.JournalSync = true
+	case SyncGroup:
+	default:
+		out.JournalSync = out.HardSpend && hasSpend(out)
+	}
+	return out
+}
+
+// narrow is the intersection of two model lists, where an empty one is all.
+func narrow(a, b []sluice.ModelID) []sluice.ModelID {
+	if len(a) == 0 {
+		a, b = b, a
+	}
+	if len(b) == 0 {
+		return a
+	}
+	var out []sluice.ModelID
+	for _, m := range a {
+		if slices.Contains(b, m) {
+			out = append(out, m)
+		}
+	}
+	if out == nil {
+		return nothing
+	}
+	return out
+}
+
+// override is base with each limit of over replacing that of the same dimension
+// and window, in a fixed order. Limits that bound nothing (amount ≤ 0, or no
+// such dimension or window) are left out; of two alike the later stays.
+func override(base, over []sluice.Limit) []sluice.Limit {
+	var out []sluice.Limit
+	for _, l := range slices.Concat(base, over) {
+		if l.Amount <= 0 || l.Dimension >= sluice.NumDimensions || l.Window >= sluice.NumWindows {
+			continue
+		}
+		i, found := slices.BinarySearchFunc(out, l, compareLimit)
+		if found {
+			out[i] = l
+		} else {
+			out = slices.Insert(out, i, l)
+		}
+	}
+	return out
+}
+
+func compareLimit(a, b sluice.Limit) int {
+	if a.Dimension != b.Dimension {
+		return int(a.Dimension) - int(b.Dimension)
+	}
+	return int(a.Window) - int(b.Window)
+}
+
+func byModel(per map[sluice.ModelID][]sluice.Limit) map[sluice.ModelID][]sluice.Limit {
+	var out map[sluice.ModelID][]sluice.Limit
+	for m, own := range per {
+		if m == AnyModel {
+			continue
+		}
+		if out == nil {
+			out = make(map[sluice.ModelID][]sluice.Limit)
+		}
+		out[m] = override(per[AnyModel], own)
+	}
+	return out
+}
+
+func hasSpend(p *sluice.Policy) bool {
+	is := func(l sluice.Limit) bool { return l.Dimension == sluice.Spend }
+	for _, limits := range p.Limits {
+		if slices.ContainsFunc(limits, is) {
+			return true
+		}
+	}
+	for _, limits := range p.ByModel {
+		if slices.ContainsFunc(limits, is) {
+			return true
+		}
+	}
+	return false
+}
+
+// policies holds one policy per content, so that keys share them and equal
+// content keeps its pointer over refreshes.
+type policies struct {
+	before map[string]*sluice.Policy // of the snapshot before
+	now    map[string]*sluice.Policy
+	buf    []byte
+}
+
+func (ps *policies) intern(p *sluice.Policy) *sluice.Policy {
+	ps.buf = encodePolicy(ps.buf[:0], p)
+	if have, ok := ps.now[string(ps.buf)]; ok {
+		return have
+	}
+	if have, ok := ps.before[string(ps.buf)]; ok {
+		p = have
+	}
+	ps.now[string(ps.buf)] = p
+	return p
+}
+
+// encodePolicy writes the content of a policy so that two are equal exactly
+// when their encodings are: every variable part stands behind its length.
+func encodePolicy(b []byte, p *sluice.Policy) []byte {
+	b = appendText(b, string(p.Plan))
+	b = append(b, byte(p.Class), flag(p.HardSpend), flag(p.Budget402), flag(p.JournalSync))
+	b = binary.AppendUvarint(b, uint64(len(p.Classes)))
+	for _, c := range p.Classes {
+		b = append(b, byte(c))
+	}
+	for _, v := range []int64{p.Weight, p.MaxWait, int64(p.MaxOutput)} {
+		b = binary.AppendVarint(b, v)
+	}
+	b = binary.AppendUvarint(b, uint64(len(p.Models)))
+	for _, m := range p.Models {
+		b = appendText(b, string(m))
+	}
+	for _, limits := range p.Limits {
+		b = appendLimits(b, limits)
+	}
+	models := make([]sluice.ModelID, 0, len(p.ByModel))
+	for m := range p.ByModel {
+		models = append(models, m)
+	}
+	slices.SortFunc(models, func(a, c sluice.ModelID) int { return strings.Compare(string(a), string(c)) })
+	b = binary.AppendUvarint(b, uint64(len(models)))
+	for _, m := range models {
+		b = appendText(b, string(m))
+		b = appendLimits(b, p.ByModel[m])
+	}
+	return b
+}
+
+func appendText(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+func appendLimits(b []byte, limits []sluice.Limit) []byte {
+	b = binary.AppendUvarint(b, uint64(len(limits)))
+	for _, l := range limits {
+		b = append(b, byte(l.Dimension), byte(l.Window))
+		b = binary.AppendVarint(b, l.Amount)
+	}
+	return b
+}
+
+func flag(v bool) byte {
+	if v {
+		return 1
+	}
+	return 0
+}
