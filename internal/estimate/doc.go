@@ -1,0 +1,2 @@
+// Package estimate predicts how many tokens a request has and will produce.
+package estimate
