@@ -1,0 +1,73 @@
+package wire
+
+// Dialect is the family of HTTP shapes that a client or a backend speaks.
+type Dialect string
+
+// The dialects.
+const (
+	OpenAI    Dialect = "openai"
+	Anthropic Dialect = "anthropic"
+)
+
+// Operation is one endpoint of a dialect.
+type Operation uint8
+
+// The operations. Models stands for both dialects' list, which share a path;
+// its Dialect is OpenAI and the face chooses by the request's headers.
+const (
+	Chat Operation = iota // OpenAI chat completions
+	Completions
+	Embeddings
+	Messages // Anthropic
+	CountTokens
+	Models
+	NumOperations = iota
+)
+
+// operationInfo is one row of the table of operations.
+type operationInfo struct {
+	name    string
+	dialect Dialect
+	path    string
+}
+
+var operations = [NumOperations]operationInfo{
+	Chat:        {"chat", OpenAI, "/chat/completions"},
+	Completions: {"completions", OpenAI, "/completions"},
+	Embeddings:  {"embeddings", OpenAI, "/embeddings"},
+	Messages:    {"messages", Anthropic, "/messages"},
+	CountTokens: {"count_tokens", Anthropic, "/messages/count_tokens"},
+	Models:      {"models", OpenAI, "/models"},
+}
+
+// String is the operation's word in logs, metrics and the ledger.
+func (o Operation) String() string {
+	if int(o) < len(operations) {
+		return operations[o].name
+	}
+	return "unknown"
+}
+
+// Dialect is the dialect that the operation belongs to.
+func (o Operation) Dialect() Dialect {
+	if int(o) < len(operations) {
+		return operations[o].dialect
+	}
+	return OpenAI
+}
+
+// Path is the operation's path below a backend's base URL, which ends in /v1 or
+// its like.
+func (o Operation) Path() string {
+	if int(o) < len(operations) {
+		return operations[o].path
+	}
+	return ""
+}
+
+// Generates reports whether the operation makes a model produce output, so that
+// it has an output bound.
+func (o Operation) Generates() bool { return o == Chat || o == Completions || o == Messages }
+
+// Streams reports whether the operation can be asked to stream.
+func (o Operation) Streams() bool { return o.Generates() }

@@ -1,0 +1,92 @@
+package wire
+
+import "sluice"
+
+// Needs is a set of capabilities that a request asks of a model.
+type Needs uint16
+
+// The capabilities.
+const (
+	NeedTools       Needs = 1 << iota // tools or functions are declared
+	NeedVision                        // images in the input
+	NeedAudioInput                    // audio in the input
+	NeedAudioOutput                   // audio in the answer
+	NeedDocuments                     // files or documents in the input
+	NeedVideo                         // video in the input
+	NeedStructured                    // a JSON object or schema as the answer
+	NeedReasoning                     // reasoning effort or a thinking budget
+	NeedLogprobs                      // log probabilities
+)
+
+var needNames = []string{"tools", "vision", "audio_input", "audio_output", "documents", "video", "structured_output", "reasoning", "logprobs"}
+
+// Has reports whether all of n are in the set.
+func (s Needs) Has(n Needs) bool { return s&n == n }
+
+// Names lists the set's capabilities in a fixed order, nil if it is empty.
+func (s Needs) Names() []string {
+	var out []string
+	for i, n := range needNames {
+		if s&(1<<i) != 0 {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// span is a half-open range of byte offsets into the body. The zero span means
+// absent: no value can start at offset 0 of an object.
+type span struct{ start, end int }
+
+func (s span) ok() bool { return s.end > 0 }
+func (s span) len() int { return s.end - s.start }
+
+// Head is what one pass over a request's body found. It refers to the body by
+// offsets and holds no part of it, so it does not keep the body alive.
+type Head struct {
+	Op    Operation
+	Model string // as the client wrote it, at most MaxModelName bytes, never empty
+
+	Stream       bool
+	IncludeUsage bool // the client asked for usage in the stream
+
+	MaxOutput     sluice.Tokens // the client's bound on one choice's output; 0 if it names none (or names 0: see HasMaxOutput)
+	HasMaxOutput  bool          // the client named a bound, which may be 0 (Anthropic: fill the prefix cache only)
+	MaxParam      string        // the field that names it, "max_completion_tokens" or "max_tokens"; where none is, the one that Splice would insert
+	Choices       int64         // answers that are generated: max(n, best_of) × prompts; at least 1, 0 where the operation generates none
+	Prediction    sluice.Tokens // bound on predicted output that can be billed on top of MaxOutput when rejected
+	ParallelTools bool          // several tool calls may come in one answer
+
+	User        string // safety_identifier, user or metadata.user_id, in this order; hashed when it is longer than sluice.MaxLabel or has control characters
+	ServiceTier string // what was asked for; the tier that is billed is in the answer
+
+	Messages    int   // messages, or prompts, or inputs
+	Tools       int   // tools and functions declared
+	ServerTools int   // of those, run by the provider: fees and input that the body does not tell
+	Media       int   // images, audio, video, documents
+	Needs       Needs // capabilities
+
+	Text     sluice.Tokens // class-based estimate of text and framing, without media
+	Estimate sluice.Tokens // Text and media, for the model named Model; see For
+	Bound    sluice.Tokens // hard upper bound of the input for the model named Model; see For and Unbounded
+	Exact    bool          // the input is token ids alone: Estimate is no estimate and takes no learned ratio
+	// Unbounded says that the input refers to content whose size the body does not
+	// tell (file ids, documents, URLs of documents, server tools), so that only the
+	// model's context length bounds it.
+	Unbounded bool
+
+	// Privileged names members that steer a self-run engine (priority, chat_template,
+	// cache_salt, …): refuse them unless the tenant may.
+	Privileged []string
+
+	bytes                             int // of text in Bound
+	media                             []media
+	model, streamOptions              span
+	includeUsage, continuousUsage     span
+	streamOptionsEmpty                bool
+	maxTokens, maxCompletionTokens    span
+	maxTokensIs, maxCompletionTokensIs sluice.Tokens
+}
+
+// MaxModelName bounds a model's name in bytes.
+const MaxModelName = 256
