@@ -1,0 +1,32 @@
+package telemetry
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Document renders docs/metrics.md.
+func Document(rows []Row) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `# Metrics
+
+Served at `+"`/metrics`"+` of the admin listener, in the Prometheus text and OpenMetrics formats. Seconds and tokens are base units. Money is
+in nano-dollars, because they are integers: divide by 1e9 for dollars. The ledger, not a metric, is the account.
+
+Label values are bounded whatever clients send: `+"`model`, `pool` and `backend`"+` are names that the configuration declares (at most %d, %d and %d),
+any other name is %q; `+"`tenant`"+` is one of the %d busiest or %q, and the sum over it is always the whole. Keys, users, tasks and request ids are
+never labels: they are in the log line and in the ledger. `+"`outcome`, `reason`, `scope`, `dimension` and `source`"+` are the words of the glossary.
+
+| metric | type | labels | what it says |
+|---|---|---|---|
+`, MaxModels, MaxPools, MaxBackends, Other, MaxTenants, Other)
+	for _, r := range rows {
+		labels := "–"
+		if len(r.Labels) > 0 {
+			labels = "`" + strings.Join(r.Labels, "`, `") + "`"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", r.Name, r.Type, labels, r.Help)
+	}
+	b.WriteString("\nBeside these: the `go_*` and `process_*` metrics of the runtime.\n")
+	return b.String()
+}

@@ -1,0 +1,146 @@
+package telemetry
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"sluice"
+)
+
+// Levels is what the gateway is holding right now. It is read at scrape time,
+// so a level cannot drift from the state that it describes.
+type Levels struct {
+	Pools    []PoolLevel
+	Backends []BackendLevel
+
+	JournalEntries int           // settled entries not yet in the store
+	JournalAge     time.Duration // age of the oldest of them
+	JournalOpen    int           // attempts without a settle
+	Tenants        int           // tenants in the snapshot that admits
+	Keys           int           // keys in it
+	SnapshotAge    time.Duration // since the snapshot was last read or confirmed
+	Ready          bool
+}
+
+// PoolLevel is one pool's queue.
+type PoolLevel struct {
+	Pool     sluice.PoolID
+	Waiting  int64
+	Inflight int64
+}
+
+// BackendLevel is one backend's load and health.
+type BackendLevel struct {
+	Backend  sluice.BackendID
+	Inflight int64
+	KVTokens sluice.Tokens
+	Healthy  bool
+}
+
+// levels collects Levels.
+type levels struct {
+	m    *Metrics
+	read atomic.Pointer[func() Levels]
+
+	inflight, waiting                              *prometheus.Desc
+	backendInflight, backendKV, backendHealthy     *prometheus.Desc
+	journalEntries, journalAge, journalOpen        *prometheus.Desc
+	snapshotTenants, snapshotKeys, snapshotAge, up *prometheus.Desc
+}
+
+func newLevels(m *Metrics) *levels {
+	return &levels{
+		m:               m,
+		inflight:        m.desc("sluice_inflight", "gauge", "Attempts in flight, by pool.", "pool"),
+		waiting:         m.desc("sluice_queue_depth", "gauge", "Requests waiting, by pool.", "pool"),
+		backendInflight: m.desc("sluice_backend_inflight", "gauge", "Attempts in flight, by backend.", "backend"),
+		backendKV:       m.desc("sluice_backend_kv_tokens", "gauge", "Tokens of key-value memory held, by backend.", "backend"),
+		backendHealthy:  m.desc("sluice_backend_healthy", "gauge", "1 when the backend takes work, 0 when it is left out.", "backend"),
+		journalEntries:  m.desc("sluice_journal_lag_entries", "gauge", "Settled entries that the store does not have yet."),
+		journalAge:      m.desc("sluice_journal_lag_seconds", "gauge", "Age of the oldest settled entry that the store does not have yet."),
+		journalOpen:     m.desc("sluice_journal_open", "gauge", "Reservations in the journal without a settlement."),
+		snapshotTenants: m.desc("sluice_snapshot_tenants", "gauge", "Tenants in the snapshot that identifies callers."),
+		snapshotKeys:    m.desc("sluice_snapshot_keys", "gauge", "Keys in the snapshot that identifies callers."),
+		snapshotAge:     m.desc("sluice_snapshot_age_seconds", "gauge", "Time since that snapshot was last confirmed."),
+		up:              m.desc("sluice_ready", "gauge", "1 when the gateway admits requests, 0 while it starts or drains."),
+	}
+}
+
+// Watch makes the gauges read from f at each scrape. f is called without a lock
+// and must be bounded in time and size.
+func (m *Metrics) Watch(f func() Levels) { m.levels.read.Store(&f) }
+
+// Describe implements prometheus.Collector.
+func (l *levels) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{
+		l.inflight, l.waiting, l.backendInflight, l.backendKV, l.backendHealthy, l.journalEntries,
+		l.journalAge, l.journalOpen, l.snapshotTenants, l.snapshotKeys, l.snapshotAge, l.up,
+	} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (l *levels) Collect(ch chan<- prometheus.Metric) {
+	read := l.read.Load()
+	if read == nil {
+		return
+	}
+	v := (*read)()
+	gauge := func(d *prometheus.Desc, n float64, label ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, n, label...)
+	}
+	l.pools(v.Pools, gauge)
+	l.backends(v.Backends, gauge)
+	gauge(l.journalEntries, float64(v.JournalEntries))
+	gauge(l.journalAge, v.JournalAge.Seconds())
+	gauge(l.journalOpen, float64(v.JournalOpen))
+	gauge(l.snapshotTenants, float64(v.Tenants))
+	gauge(l.snapshotKeys, float64(v.Keys))
+	gauge(l.snapshotAge, v.SnapshotAge.Seconds())
+	gauge(l.up, oneIf(v.Ready))
+}
+
+// pools sums what shares a label, so that two pools beyond the cap are one
+// series and not a failed scrape.
+func (l *levels) pools(all []PoolLevel, gauge func(*prometheus.Desc, float64, ...string)) {
+	sum := make(map[string]PoolLevel, len(all))
+	for _, p := range all {
+		name := l.m.pools.label(string(p.Pool))
+		s := sum[name]
+		s.Waiting += p.Waiting
+		s.Inflight += p.Inflight
+		sum[name] = s
+	}
+	for name, s := range sum {
+		gauge(l.inflight, float64(s.Inflight), name)
+		gauge(l.waiting, float64(s.Waiting), name)
+	}
+}
+
+// backends does the same; of several in one series the worst health shows.
+func (l *levels) backends(all []BackendLevel, gauge func(*prometheus.Desc, float64, ...string)) {
+	sum := make(map[string]BackendLevel, len(all))
+	for _, b := range all {
+		name := l.m.backends.label(string(b.Backend))
+		s, seen := sum[name]
+		s.Inflight += b.Inflight
+		s.KVTokens += b.KVTokens
+		s.Healthy = b.Healthy && (!seen || s.Healthy)
+		sum[name] = s
+	}
+	for name, s := range sum {
+		gauge(l.backendInflight, float64(s.Inflight), name)
+		gauge(l.backendKV, float64(s.KVTokens), name)
+		gauge(l.backendHealthy, oneIf(s.Healthy), name)
+	}
+}
+
+func oneIf(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,292 @@
+package telemetry
+
+import (
+	"net/http"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"sluice"
+	"sluice/internal/ledger"
+	"sluice/internal/route"
+)
+
+// MaxSeries is the most series that sluice_* metrics can have together, buckets
+// of histograms included, whatever clients send. It is what the caps of this
+// package allow in theory; a gateway of ten models has a few thousand.
+const MaxSeries = 100_000
+
+// Options says what a Metrics is made of.
+type Options struct {
+	Version  string           // of the binary, for sluice_build_info
+	Revision string           // of its source; empty if unknown
+	Now      func() time.Time // nil means time.Now
+}
+
+// Metrics is the Prometheus face of the gateway: a registry of its own and the
+// methods that feed it.
+type Metrics struct {
+	registry *prometheus.Registry
+	rows     []Row
+
+	models, backends, pools *names
+	tenants                 *tenants
+	levels                  *levels
+
+	requests      *prometheus.CounterVec
+	duration      *prometheus.HistogramVec
+	firstToken    *prometheus.HistogramVec
+	queueWait     *prometheus.HistogramVec
+	rejections    *prometheus.CounterVec
+	tokens        *prometheus.CounterVec
+	cost          *prometheus.CounterVec
+	attempts      *prometheus.CounterVec
+	truncations   *prometheus.CounterVec
+	anomalies     *prometheus.CounterVec
+	late          prometheus.Counter
+	unpriced      *prometheus.CounterVec
+	estimateError *prometheus.HistogramVec
+	fsync         prometheus.Histogram
+	journalErrors *prometheus.CounterVec
+	reloads       *prometheus.CounterVec
+}
+
+// Row describes one metric, for docs/metrics.md.
+type Row struct {
+	Name, Type, Help string
+	Labels           []string
+}
+
+// Buckets in seconds. Long requests are the point of this gateway: the last
+// buckets are minutes.
+var (
+	durationBuckets = []float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320, 640}
+	firstBuckets    = []float64{.025, .05, .1, .2, .4, .8, 1.5, 3, 6, 12, 25, 50, 100}
+	waitBuckets     = []float64{.001, .005, .025, .1, .25, .5, 1, 2, 4, 8, 15, 30, 60, 120}
+	fsyncBuckets    = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5}
+	ratioBuckets    = []float64{.25, .5, .7, .8, .9, .95, 1, 1.05, 1.1, 1.25, 1.5, 2, 4}
+)
+
+// New returns metrics in a registry of their own, with Go runtime and process
+// collectors.
+func New(o Options) *Metrics {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	m := &Metrics{
+		registry: prometheus.NewRegistry(),
+		models:   newNames(MaxModels), backends: newNames(MaxBackends), pools: newNames(MaxPools),
+	}
+	m.requestMetrics()
+	m.accountMetrics()
+	m.tenants = newTenants(o.Now, [4]*prometheus.Desc{
+		m.desc("sluice_tenant_requests_total", "counter", "Requests that ended, by tenant: the busiest tenants and other.", "tenant"),
+		m.desc("sluice_tenant_rejections_total", "counter", "Requests refused before a backend was touched, by tenant.", "tenant"),
+		m.desc("sluice_tenant_tokens_total", "counter", "Tokens of all classes, by tenant.", "tenant"),
+		m.desc("sluice_tenant_cost_nanodollars_total", "counter", "Cost in nano-dollars, by tenant.", "tenant"),
+	})
+	m.levels = newLevels(m)
+	m.registry.MustRegister(m.tenants, m.levels, m.buildInfo(o),
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+func (m *Metrics) requestMetrics() {
+	m.requests = m.counter("sluice_requests_total", "Requests that ended, by how and why.", "model", "class", "outcome", "reason")
+	m.duration = m.histogram("sluice_request_duration_seconds", "Time from arrival to the last byte, of requests that reached a backend.", durationBuckets, "model", "class")
+	m.firstToken = m.histogram("sluice_time_to_first_token_seconds", "Time from arrival to the first content, waiting included.", firstBuckets, "model", "class")
+	m.queueWait = m.histogram("sluice_queue_wait_seconds", "Time in a pool's queue before an attempt.", waitBuckets, "pool", "class")
+	m.rejections = m.counter("sluice_rejections_total", "Requests refused before a backend was touched, by the limit that did not fit, if it was one.", "reason", "scope", "dimension")
+	m.attempts = m.counter("sluice_upstream_attempts_total", "Calls to backends that ended; the reason is empty when one completed.", "backend", "reason")
+	m.truncations = m.counter("sluice_stream_truncations_total", "Streams that a backend ended without its terminal marker.", "backend")
+}
+
+func (m *Metrics) accountMetrics() {
+	m.tokens = m.counter("sluice_tokens_total", "Tokens by disjoint class and by where the figure comes from.", "model", "token_class", "source")
+	m.cost = m.counter("sluice_cost_nanodollars_total", "Cost of attempts in nano-dollars (1e-9 USD): divide by 1e9 for dollars.", "model", "source")
+	m.anomalies = m.counter("sluice_usage_anomalies_total", "Usage reports with impossible figures, which were clamped.", "backend")
+	late := m.counter("sluice_late_settlements_total", "Attempts settled after their hold had expired.")
+	m.late = late.WithLabelValues()
+	m.unpriced = m.counter("sluice_unpriced_total", "Requests for a model without a price: refused, or charged the configured ceiling.", "model", "action")
+	m.estimateError = m.histogram("sluice_estimate_error_ratio", "Reported input tokens divided by the estimate made at arrival.", ratioBuckets, "model")
+	fsync := m.histogram("sluice_journal_fsync_seconds", "Time of one group fsync of the journal.", fsyncBuckets)
+	m.fsync = fsync.WithLabelValues().(prometheus.Histogram)
+	m.journalErrors = m.counter("sluice_journal_errors_total", "Journal and drain operations that failed and were tried again.", "operation")
+	m.reloads = m.counter("sluice_config_reloads_total", "Reloads of the configuration; a failed one changes nothing.", "result")
+}
+
+func (m *Metrics) counter(name, help string, labels ...string) *prometheus.CounterVec {
+	m.rows = append(m.rows, Row{name, "counter", help, labels})
+	v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	m.registry.MustRegister(v)
+	return v
+}
+
+func (m *Metrics) histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	m.rows = append(m.rows, Row{name, "histogram", help, labels})
+	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
+	m.registry.MustRegister(v)
+	return v
+}
+
+// desc records a metric that is read at scrape time.
+func (m *Metrics) desc(name, kind, help string, labels ...string) *prometheus.Desc {
+	m.rows = append(m.rows, Row{name, kind, help, labels})
+	return prometheus.NewDesc(name, help, labels, nil)
+}
+
+func (m *Metrics) buildInfo(o Options) prometheus.Collector {
+	labels := []string{"version", "revision", "go_version"}
+	const name, help = "sluice_build_info", "Always 1; the labels say what runs."
+	m.rows = append(m.rows, Row{name, "gauge", help, labels})
+	g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
+	g.WithLabelValues(o.Version, o.Revision, runtime.Version()).Set(1)
+	return g
+}
+
+// Rows describes every sluice_* metric, by name.
+func (m *Metrics) Rows() []Row {
+	return slices.SortedFunc(slices.Values(m.rows), func(a, b Row) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// Handler serves the registry in the text and OpenMetrics formats.
+func (m *Metrics) Handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
+		EnableOpenMetrics: true, MaxRequestsInFlight: 4, Timeout: 10 * time.Second,
+	})
+}
+
+// Gatherer gives tests and other exporters what Handler serves.
+func (m *Metrics) Gatherer() prometheus.Gatherer { return m.registry }
+
+// Declare makes the names of a routing table label values, in the order of
+// their names, up to the caps. It is called at start and at each reload.
+func (m *Metrics) Declare(t *route.Table) {
+	for _, id := range sorted(t.Models) {
+		m.models.declare(string(id))
+	}
+	for _, id := range sorted(t.Pools) {
+		m.pools.declare(string(id))
+		for _, b := range t.Pools[id].Backends {
+			m.backends.declare(string(b.ID))
+		}
+	}
+}
+
+func sorted[K ~string, V any](m map[K]V) []K {
+	out := make([]K, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Attempt counts one ledger entry: a call to a backend, its tokens and its
+// cost. Entries of requests that reached no backend count nothing here.
+func (m *Metrics) Attempt(e *ledger.Entry) {
+	if e.Late {
+		m.late.Inc()
+	}
+	if e.Attempt == 0 {
+		return
+	}
+	backend, model := m.backends.label(string(e.Backend)), m.models.label(string(e.Model))
+	m.attempts.WithLabelValues(backend, e.Reason.String()).Inc()
+	if e.Reason == sluice.UpstreamTruncated {
+		m.truncations.WithLabelValues(backend).Inc()
+	}
+	if e.Usage.Anomalous {
+		m.anomalies.WithLabelValues(backend).Inc()
+	}
+	source := e.Usage.Source.String()
+	for _, c := range tokenClasses(&e.Usage) {
+		if c.n > 0 {
+			m.tokens.WithLabelValues(model, c.name, source).Add(float64(c.n))
+		}
+	}
+	if e.Cost > 0 {
+		m.cost.WithLabelValues(model, source).Add(float64(e.Cost))
+	}
+	if e.Usage.Source == sluice.UsageReported && e.EstimatedInput > 0 {
+		m.estimateError.WithLabelValues(model).Observe(float64(e.Usage.InputTotal()) / float64(e.EstimatedInput))
+	}
+	m.tenants.observe(string(e.Tenant), tally{tokens: int64(e.Usage.Total()), cost: int64(e.Cost)})
+}
+
+// Request counts one request at its end.
+func (m *Metrics) Request(r *Request) {
+	e := &r.Final
+	model, class := m.models.label(string(e.Model)), e.Class.String()
+	m.requests.WithLabelValues(model, class, e.Outcome.String(), e.Reason.String()).Inc()
+	d := tally{requests: 1}
+	if e.Outcome == sluice.Rejected {
+		d.rejected = 1
+		scope, dimension := "", ""
+		if r.Refusal != nil {
+			scope, dimension = r.Refusal.Scope.String(), r.Refusal.Limit.Dimension.String()
+		}
+		m.rejections.WithLabelValues(e.Reason.String(), scope, dimension).Inc()
+	}
+	if e.Reason == sluice.Unpriced {
+		m.unpriced.WithLabelValues(model, "refused").Inc()
+	}
+	if e.Attempt > 0 {
+		m.duration.WithLabelValues(model, class).Observe(e.Duration.Seconds())
+	}
+	if e.FirstToken > 0 {
+		m.firstToken.WithLabelValues(model, class).Observe(e.FirstToken.Seconds())
+	}
+	m.tenants.observe(string(e.Tenant), d)
+}
+
+// Granted records how long a request waited for one attempt.
+func (m *Metrics) Granted(pool sluice.PoolID, class sluice.Class, waited time.Duration) {
+	m.queueWait.WithLabelValues(m.pools.label(string(pool)), class.String()).Observe(waited.Seconds())
+}
+
+// Ceiling counts a request for an unpriced model that is charged the configured
+// ceiling.
+func (m *Metrics) Ceiling(model sluice.ModelID) {
+	m.unpriced.WithLabelValues(m.models.label(string(model)), "ceiling").Inc()
+}
+
+// Fsync records one group fsync of the journal.
+func (m *Metrics) Fsync(took time.Duration) { m.fsync.Observe(took.Seconds()) }
+
+// JournalError counts a journal or drain operation that failed. Operation is one
+// of a few words of the ledger, never text from outside.
+func (m *Metrics) JournalError(operation string) { m.journalErrors.WithLabelValues(operation).Inc() }
+
+// Reloaded counts a reload of the configuration.
+func (m *Metrics) Reloaded(ok bool) {
+	result := "failed"
+	if ok {
+		result = "ok"
+	}
+	m.reloads.WithLabelValues(result).Inc()
+}
+
+// classCount is one token class and its count.
+type classCount struct {
+	name string
+	n    sluice.Tokens
+}
+
+func tokenClasses(u *sluice.Usage) [8]classCount {
+	return [8]classCount{
+		{"input", u.Input},
+		{"cache_read", u.CacheRead},
+		{"cache_write", u.CacheWrite},
+		{"cache_write_1h", u.CacheWrite1h},
+		{"audio_input", u.AudioInput},
+		{"output", u.Output},
+		{"reasoning", u.Reasoning},
+		{"audio_output", u.AudioOutput},
+	}
+}
