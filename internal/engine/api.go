@@ -1,7 +1,7 @@
-// Package engine composes the cores into one state machine.
 package engine
 
 import (
+	"errors"
 	"time"
 
 	"sluice"
@@ -11,8 +11,8 @@ import (
 // Call is one request as the engine sees it: who, what for, and its shape. It
 // holds no body and no true output length.
 type Call struct {
-	ID        sluice.RequestID
-	Principal sluice.Principal
+	ID        sluice.RequestID // unique; an id that is still open is refused
+	Principal sluice.Principal // Policy may be nil: no limits
 	Model     sluice.ModelID
 	Dialect   string // the client's; only backends that speak it are eligible
 	Class     sluice.Class
@@ -20,37 +20,47 @@ type Call struct {
 	Work      sluice.Work
 	Bytes     int64         // body size: a queue is bounded by bytes too
 	MaxWait   time.Duration // longest wait in a queue; 0 does not queue, negative takes the policy's or the pool's
-	Free      bool          // counts requests only: no tokens, no spend, no slot held beyond the attempt (models, count_tokens)
+	Free      bool          // counts requests only: no tokens, no spend, no gauge; a slot of a backend for the attempt (count_tokens)
 	Streaming bool          // its activity renews its hold
 }
 
 // Verdict answers an arrival.
 type Verdict struct {
-	Err      *sluice.Error // nil when queued
+	Err      *sluice.Error // nil when queued; then nothing is held
 	Pool     sluice.PoolID
 	Position int           // requests ahead of it in that queue
-	Wait     time.Duration // predicted
-	Limits   []LimitState  // the caller's counters after this step, for rate-limit headers
+	Wait     time.Duration // predicted; 0 if it starts at once or nothing is known yet
+	Limits   []LimitState  // on a refusal, the caller's counters; else empty: the Grant has them
 }
 
 // LimitState is one counter of the caller, as the rate-limit headers show it.
+// Those of the model and the fleet are not the caller's and are left out.
 type LimitState struct {
 	Scope     sluice.Scope
 	Limit     sluice.Limit
 	Remaining int64         // never negative
-	Reset     time.Duration // until the bucket is full or the window ends
+	Reset     time.Duration // until the bucket is full or the window ends; 0 for gauges
 }
 
-// Grant is a place on one backend for one attempt.
+// Grant is a place on one backend for one attempt, or, with Err, the end of a
+// wait without one.
 type Grant struct {
-	ID          sluice.RequestID
-	Attempt     int // from 1
+	ID      sluice.RequestID
+	Attempt int // from 1; with Err, how many there were
+	// Err ends the wait without a place: queue_timeout, deadline_unmet,
+	// concurrency_limited, no_backend, budget_held, budget_spent, never_fits or
+	// hold_expired. After Attempt 0 all was returned and the id is gone; after
+	// a later one the request stays open, in no queue, for its owner to settle.
+	// hold_expired comes to requests that do not wait: their owner may still
+	// settle, late.
+	Err         *sluice.Error
 	Pool        sluice.PoolID
 	Backend     *route.Backend
 	Fallback    bool          // not of the model's first pools
 	Queued      time.Duration // since arrival, or since the last attempt ended
 	OutputBound sluice.Tokens // what may be asked of the backend
 	Clamped     bool          // OutputBound is less than the client's bound: name it in sluice-dropped
+	HeldSpend   sluice.Nano   // the hold on spend budgets for this attempt
 	Policy      string        // version of the routing table
 	Candidates  []Candidate
 	Limits      []LimitState // as of dispatch
@@ -60,14 +70,14 @@ type Grant struct {
 type Candidate struct {
 	Pool    sluice.PoolID
 	Backend sluice.BackendID
-	Left    string // empty for the one chosen: "unhealthy", "full", "dialect", "tried", "drained", "weight", …
+	Left    string // empty for the one chosen, else a word of route.Left
 }
 
 // Result is how one attempt ended.
 type Result struct {
 	Reason     sluice.Reason // ReasonNone when it completed
 	Content    bool          // content has reached the client: no further attempt
-	RetryAfter time.Duration // what the backend asked for, 0 if nothing
+	RetryAfter time.Duration // what the backend asked for, 0 if nothing; it lengthens the backend's cool-down
 	Usage      sluice.Usage  // billable work of a failed attempt, posted now
 	Cost       sluice.Nano
 }
@@ -77,17 +87,18 @@ type Step uint8
 
 // The steps.
 const (
-	Fail  Step = iota // settle the request as failed
-	Queue             // it waits again: for another backend of its pool, or in a fallback pool's queue
+	Fail  Step = iota // no further attempt: settle the request
+	Queue             // it waits again: for another backend of its pool, or in another pool's queue
 )
 
 // Next answers AttemptEnded.
 type Next struct {
 	Step Step
-	Err  *sluice.Error // why there is no further attempt, when the fallback itself was refused (budget); else nil
+	Err  *sluice.Error // why there is no further attempt, when the fallback itself was refused (rate, budget); else nil
 }
 
-// Actual is what a request really took, over all its attempts.
+// Actual is what a request really took, over all its attempts, those included
+// that AttemptEnded has posted already.
 type Actual struct {
 	Usage   sluice.Usage
 	Cost    sluice.Nano
@@ -97,7 +108,7 @@ type Actual struct {
 
 // Directive answers Progress.
 type Directive struct {
-	Stop bool // end the stream: the hold cannot grow
+	Stop bool // end the stream: the hold has expired or the request is not open
 }
 
 // OpenHold is a reservation found open at start, and what it is charged.
@@ -107,4 +118,99 @@ type OpenHold struct {
 	At        time.Time // when it was reserved: budgets are charged in that window
 	Spend     sluice.Nano
 	Usage     sluice.Usage
+}
+
+// Spent is what one fixed window had taken before this process started, so that
+// a restart does not refill it.
+type Spent struct {
+	Scope   sluice.Scope
+	Tenant  sluice.TenantID  // of a tenant, project, or tenant × model
+	Project sluice.ProjectID // of a project
+	Key     sluice.KeyID     // of a key
+	Model   sluice.ModelID   // of a model, or tenant × model
+
+	Dimension sluice.Dimension
+	Window    sluice.Window // a fixed one
+	At        time.Time     // any moment in the window
+	Amount    int64         // added to what is posted already
+}
+
+// Signal is what the world tells about a backend beside its attempts.
+type Signal struct {
+	Backend sluice.BackendID
+	Healthy bool          // a probe succeeded: the backend is taken back at once
+	Pause   time.Duration // the backend asked for none for so long, 0 if it did not
+}
+
+// What Settle answers beside nil.
+var (
+	// ErrSettled: the request is not open. It was settled, released or failed
+	// already, and nothing has changed.
+	ErrSettled = errors.New("request is not open: settled or released already")
+	// ErrLate: the hold had expired. The actual was posted once, in the window
+	// of the reservation, in place of what the expiry had charged.
+	ErrLate = errors.New("hold had expired: settled late")
+)
+
+// View is a bounded picture of the engine, for `sluice status`. Its slices are
+// copies.
+type View struct {
+	At       time.Time
+	Policy   string // routing table version
+	Open     int    // requests that wait or run
+	Running  int    // requests on a backend
+	Expired  int    // expired holds whose late settlement is still possible
+	Accounts int    // accounts in memory
+	Pools    []PoolView
+	Top      []AccountView // busiest first: calls in flight, then share of their tightest limit
+}
+
+// PoolView is one pool and its queue.
+type PoolView struct {
+	ID       sluice.PoolID
+	Waiting  int
+	ByClass  [sluice.NumClasses]int
+	Bytes    int64
+	Work     sluice.Tokens
+	Oldest   time.Duration // how long its oldest request has waited
+	Wait     time.Duration // predicted for an arrival
+	Counts   QueueCounts
+	Backends []BackendView
+}
+
+// QueueCounts are totals since start: Enqueued = Dispatched + Cancelled +
+// Rejected + Moved + waiting.
+type QueueCounts struct {
+	Enqueued   int64
+	Dispatched int64
+	Cancelled  int64
+	Rejected   int64 // waited too long, or could no longer be served
+	Moved      int64 // to another pool's queue
+}
+
+// BackendView is one backend's load and health.
+type BackendView struct {
+	ID          sluice.BackendID
+	Running     int64
+	Concurrency int64
+	KVTokens    sluice.Tokens
+	Prefill     sluice.Tokens
+	Health      string        // "healthy", "cooling", "probing"
+	RetryIn     time.Duration // until a cooling backend gets a probe
+	Retired     bool          // no longer in the table; it finishes what it runs
+}
+
+// AccountView is one scope's counters.
+type AccountView struct {
+	Scope    sluice.Scope
+	ID       string
+	Counters []CounterView
+}
+
+// CounterView is one limit's figures.
+type CounterView struct {
+	Limit     sluice.Limit
+	Used      int64 // spent, in the limit's unit; 0 for gauges
+	Held      int64 // by requests in flight
+	Remaining int64
 }
