@@ -36,7 +36,8 @@ type KeeperOptions struct {
 	// until the store is back.
 	StaleMax time.Duration
 	// Loaded is called, on the Keeper's goroutine or in Refresh and Declare,
-	// after every new snapshot, and after the first of a row of failures.
+	// after every new snapshot, and after the first of a row of failures. It
+	// must not call Refresh.
 	Loaded func(*Snapshot, error)
 }
 
@@ -49,10 +50,15 @@ type Keeper struct {
 	stop    context.CancelFunc
 	done    sync.WaitGroup
 
-	mu       sync.Mutex // serialises loads and swaps; held while a source is read
-	declared Records    // guarded by mu
-	sources  []held     // guarded by mu
-	failing  bool       // guarded by mu
+	// turn holds one token: who has it may read sources and change held. It is
+	// taken before mu, and waiting for it ends with the caller's context.
+	turn    chan struct{}
+	sources []held
+	failing bool
+
+	mu       sync.Mutex
+	declared Records   // guarded by mu
+	loaded   []Records // guarded by mu: what the sources last said, in order
 }
 
 // held is a source and what it last said.
@@ -91,13 +97,13 @@ func NewKeeper(o KeeperOptions, declared Records, sources ...Source) *Keeper {
 	if o.LoadTimeout <= 0 {
 		o.LoadTimeout = 30 * time.Second
 	}
-	k := &Keeper{o: o, wake: make(chan struct{}, 1), declared: declared}
+	k := &Keeper{o: o, wake: make(chan struct{}, 1), turn: make(chan struct{}, 1), declared: declared}
 	for _, s := range sources {
 		k.sources = append(k.sources, held{source: s})
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.publish(true)
+	k.publish(k.condition(), true)
 	return k
 }
 
@@ -147,8 +153,12 @@ func (k *Keeper) Notify() {
 // the snapshot holds what they said, so that a caller that has just written
 // sees its own change. The error tells which sources did not answer.
 func (k *Keeper) Refresh(ctx context.Context) error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	select {
+	case k.turn <- struct{}{}:
+		defer func() { <-k.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	changed := false
 	var errs []error
 	for i := range k.sources {
@@ -166,13 +176,33 @@ func (k *Keeper) Refresh(ctx context.Context) error {
 	if ctx.Err() != nil { // stopping: not the sources' fault
 		return err
 	}
-	k.publish(changed)
+	k.mu.Lock()
+	k.loaded = k.loaded[:0:0]
+	for _, h := range k.sources {
+		k.loaded = append(k.loaded, h.records)
+	}
+	k.publish(k.condition(), changed)
+	k.mu.Unlock()
 	told := changed || err != nil && !k.failing
 	k.failing = err != nil
 	if told && k.o.Loaded != nil {
-		k.o.Loaded(k.current.Load().snapshot, err)
+		k.o.Loaded(k.Snapshot(), err)
 	}
 	return err
+}
+
+// condition is how the sources do. REQUIRES: the turn, or nobody else yet.
+func (k *Keeper) condition() Health {
+	h := Health{Ready: true}
+	for i := range k.sources {
+		s := &k.sources[i]
+		h.Ready = h.Ready && s.loaded
+		if i == 0 || s.checked.Before(h.Checked) {
+			h.Checked = s.checked
+		}
+		h.Err = errors.Join(h.Err, s.err)
+	}
+	return h
 }
 
 // look asks one source for its version and loads it if that is new.
@@ -198,40 +228,32 @@ func (k *Keeper) look(ctx context.Context, h *held) (loaded bool, err error) {
 	return true, nil
 }
 
-// Declare replaces what the configuration declares. It cannot fail.
+// Declare replaces what the configuration declares. It cannot fail and waits
+// for no source.
 func (k *Keeper) Declare(r Records) {
 	k.mu.Lock()
-	defer k.mu.Unlock()
 	k.declared = r
-	k.publish(true)
+	k.publish(k.current.Load().health, true)
+	k.mu.Unlock()
 	if k.o.Loaded != nil {
-		k.o.Loaded(k.current.Load().snapshot, nil)
+		k.o.Loaded(k.Snapshot(), nil)
 	}
 }
 
 // publish makes the state that Identify reads, with a new snapshot if the
 // records changed. REQUIRES: mu held.
-func (k *Keeper) publish(changed bool) {
-	next := state{health: Health{Ready: true}}
-	all := []Records{k.declared}
-	for i := range k.sources {
-		h := &k.sources[i]
-		all = append(all, h.records)
-		next.health.Ready = next.health.Ready && h.loaded
-		if i == 0 || h.checked.Before(next.health.Checked) {
-			next.health.Checked = h.checked
-		}
-		next.health.Err = errors.Join(next.health.Err, h.err)
-	}
-	if k.o.StaleMax > 0 && next.health.Ready && len(k.sources) > 0 {
-		next.valid = next.health.Checked.Add(k.o.StaleMax)
+func (k *Keeper) publish(h Health, changed bool) {
+	next := state{health: h}
+	if k.o.StaleMax > 0 && h.Ready && len(k.sources) > 0 {
+		next.valid = h.Checked.Add(k.o.StaleMax)
 	}
 	last := k.current.Load()
 	if last != nil {
 		next.snapshot = last.snapshot
 	}
 	if changed {
-		next.snapshot = Compile(CompileOptions{Hasher: k.o.Hasher, Before: next.snapshot, Partial: !next.health.Ready}, all...)
+		all := append([]Records{k.declared}, k.loaded...)
+		next.snapshot = Compile(CompileOptions{Hasher: k.o.Hasher, Before: next.snapshot, Partial: !h.Ready}, all...)
 	}
 	k.current.Store(&next)
 }
