@@ -1,0 +1,88 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+
+	"sluice"
+)
+
+// Answer is what a backend answered. It belongs to one goroutine.
+type Answer struct {
+	Status  int
+	Header  http.Header
+	Events  bool   // the body is a stream of events
+	Refusal []byte // body of an answer of 400 or above, bounded; the answer is then over
+
+	parent context.Context // the caller's
+	ctx    context.Context // ends with the watch too
+	cancel context.CancelCauseFunc
+	watch  *watch
+	body   io.ReadCloser
+	length int64 // declared; -1 if not
+	max    int64
+	got    bool // a byte of the body has come
+}
+
+// Read reads the body of a stream and keeps its deadlines: it is on the
+// backend's time while it blocks, and on nobody's when it has returned. Errors
+// are io.EOF, an *Error, or the cause of the caller's context.
+func (a *Answer) Read(p []byte) (int, error) {
+	a.watch.wait()
+	n, err := a.body.Read(p)
+	a.watch.pause()
+	a.got = a.got || n > 0
+	if err != nil && err != io.EOF {
+		err = a.failed(err)
+	}
+	return n, err
+}
+
+// Progress notes that content has come: tokens is the sum of it so far. The
+// first call ends the wait for the first token.
+func (a *Answer) Progress(tokens sluice.Tokens) { a.watch.progress(tokens) }
+
+// ReadAll reads an answer in one piece, within the first-token and total
+// deadlines. An answer beyond the bound is UpstreamTooLarge.
+func (a *Answer) ReadAll() ([]byte, error) {
+	var buf bytes.Buffer
+	if a.length > 0 {
+		buf.Grow(int(min(a.length, 1<<20)) + bytes.MinRead) // what was declared is not yet what is sent
+	}
+	n, err := buf.ReadFrom(io.LimitReader(a.body, a.max+1))
+	a.got = a.got || n > 0
+	if err != nil {
+		return buf.Bytes(), a.failed(err)
+	}
+	if n > a.max {
+		return buf.Bytes(), &Error{Reason: sluice.UpstreamTooLarge, Sent: true, Status: a.Status}
+	}
+	return buf.Bytes(), nil
+}
+
+// Close ends the attempt: a body that was not read to its end takes the
+// connection with it, which is what cancels the work.
+func (a *Answer) Close() {
+	a.watch.stop()
+	a.cancel(context.Canceled)
+	if a.body != nil {
+		a.body.Close()
+	}
+}
+
+// failed says why reading or sending failed.
+func (a *Answer) failed(err error) error {
+	if a.parent.Err() != nil {
+		return context.Cause(a.parent)
+	}
+	if e, ok := errors.AsType[*expiry](context.Cause(a.ctx)); ok {
+		if a.Status == 0 && isDial(err) {
+			return &Error{Reason: sluice.UpstreamConnect, Err: err}
+		}
+		return &Error{Reason: e.reason(), Sent: true, Status: a.Status, What: e.Error(), Err: err}
+	}
+	return classify(err, a.Status)
+}

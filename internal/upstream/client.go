@@ -1,0 +1,146 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"sluice"
+	"sluice/internal/egress"
+)
+
+// The bounds of an answer.
+const (
+	DefaultMaxAnswer = 32 << 20 // bytes of an answer in one piece
+	maxErrorAnswer   = 64 << 10 // bytes of an error answer that are kept
+	errorAnswerWait  = 5 * time.Second
+)
+
+// Options configures a Client.
+type Options struct {
+	Dialer    *egress.Dialer
+	MaxAnswer int64 // bytes of an answer in one piece; 0 means DefaultMaxAnswer
+}
+
+// Client calls backends over connections that it keeps.
+type Client struct {
+	o Options
+
+	mu         sync.Mutex
+	transports map[egress.TransportOptions]*http.Transport // guarded by mu; one for each distinct option in use
+}
+
+// New makes a Client.
+func New(o Options) *Client {
+	if o.MaxAnswer <= 0 {
+		o.MaxAnswer = DefaultMaxAnswer
+	}
+	return &Client{o: o, transports: make(map[egress.TransportOptions]*http.Transport)}
+}
+
+// Close ends the idle connections. Answers that are still read are not touched.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, t := range c.transports {
+		t.CloseIdleConnections()
+	}
+	return nil
+}
+
+func (c *Client) transport(o egress.TransportOptions) *http.Transport {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t, ok := c.transports[o]
+	if !ok {
+		t = c.o.Dialer.Transport(o)
+		c.transports[o] = t
+	}
+	return t
+}
+
+// Request is one attempt.
+type Request struct {
+	Method string      // empty means POST
+	Path   string      // below the base URL, such as /chat/completions
+	Body   []byte      // not changed, and not kept after the answer is closed
+	Header http.Header // the client's; those that may pass are sent
+	Stream bool        // events are expected
+}
+
+// Do sends the request and waits for the headers. The error is an *Error, or,
+// where ctx itself ended, context.Cause of it. The caller closes the answer.
+func (c *Client) Do(ctx context.Context, t *Target, r Request) (*Answer, error) {
+	parent := ctx
+	ctx, cancel := context.WithCancelCause(ctx)
+	a := &Answer{parent: parent, ctx: ctx, cancel: cancel, max: c.o.MaxAnswer}
+	a.watch = newWatch(cancel, t.Timeouts.withDefaults(), r.Stream)
+	resp, err := c.transport(t.transport()).RoundTrip(t.request(ctx, r))
+	if err != nil {
+		err = a.failed(err)
+		a.Close()
+		return nil, err
+	}
+	a.body, a.Status, a.Header = resp.Body, resp.StatusCode, resp.Header
+	if err := a.begin(resp, r.Stream); err != nil {
+		a.Close()
+		return nil, err
+	}
+	return a, nil
+}
+
+func (t *Target) request(ctx context.Context, r Request) *http.Request {
+	method := r.Method
+	if method == "" {
+		method = http.MethodPost
+	}
+	req := &http.Request{
+		Method: method,
+		URL:    t.url(r.Path),
+		Header: t.header(r.Header, r.Stream),
+		Proto:  "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		ContentLength: int64(len(r.Body)),
+	}
+	if len(r.Body) > 0 {
+		req.Body = io.NopCloser(bytes.NewReader(r.Body))
+		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(r.Body)), nil }
+	} else {
+		req.Body = http.NoBody
+	}
+	return req.WithContext(ctx)
+}
+
+// begin judges the headers and reads what is not an answer to pass on.
+func (a *Answer) begin(resp *http.Response, stream bool) error {
+	switch {
+	case resp.StatusCode >= 300 && resp.StatusCode < 400:
+		return &Error{Reason: sluice.UpstreamRedirect, Sent: true, Status: resp.StatusCode}
+	case resp.StatusCode >= 400:
+		a.watch.refused()
+		body, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorAnswer))
+		if err != nil && a.parent.Err() != nil {
+			return context.Cause(a.parent)
+		}
+		a.Refusal = body // a refusal cut short is still one
+		return nil
+	}
+	if e := resp.Header["Content-Encoding"]; len(e) > 0 && !strings.EqualFold(e[0], "identity") {
+		return &Error{Reason: sluice.UpstreamMalformed, Sent: true, Status: resp.StatusCode, What: "content encoding"}
+	}
+	if resp.ContentLength > a.max {
+		return &Error{Reason: sluice.UpstreamTooLarge, Sent: true, Status: resp.StatusCode}
+	}
+	a.length = resp.ContentLength
+	a.Events = stream && isEventStream(resp.Header)
+	a.watch.wait()
+	return nil
+}
+
+func isEventStream(h http.Header) bool {
+	v := h[hContentType]
+	return len(v) > 0 && len(v[0]) >= len("text/event-stream") && strings.EqualFold(v[0][:len("text/event-stream")], "text/event-stream")
+}

@@ -1,0 +1,58 @@
+package upstream
+
+import (
+	"net/http"
+
+	"sluice/internal/wire"
+)
+
+// Header names in canonical form, so that maps are written without
+// canonicalising on each request.
+const (
+	hAccept           = "Accept"
+	hAcceptEncoding   = "Accept-Encoding"
+	hAnthropicVersion = "Anthropic-Version"
+	hAuthorization    = "Authorization"
+	hContentType      = "Content-Type"
+	hUserAgent        = "User-Agent"
+	hXAPIKey          = "X-Api-Key"
+)
+
+// Values are shared by all requests: net/http does not write to them.
+var (
+	valueJSON     = []string{"application/json"}
+	valueStream   = []string{"text/event-stream"}
+	valueIdentity = []string{"identity"}
+	valueAgent    = []string{"sluice"}
+	valueVersion  = []string{AnthropicVersion}
+)
+
+// header builds what is sent: those of the client's headers that may pass, what
+// this package decides, and the target's own, which win.
+func (t *Target) header(client http.Header, stream bool) http.Header {
+	h := wire.RequestHeader(client)
+	h[hContentType] = valueJSON
+	h[hAccept] = valueJSON
+	if stream {
+		h[hAccept] = valueStream
+	}
+	h[hAcceptEncoding] = valueIdentity
+	h[hUserAgent] = valueAgent
+	switch t.Dialect {
+	case wire.Anthropic:
+		if len(h[hAnthropicVersion]) == 0 {
+			h[hAnthropicVersion] = valueVersion
+		}
+		if !t.APIKey.Empty() {
+			h[hXAPIKey] = []string{t.APIKey.Reveal()}
+		}
+	default:
+		if !t.APIKey.Empty() {
+			h[hAuthorization] = []string{"Bearer " + t.APIKey.Reveal()}
+		}
+	}
+	for k, v := range t.Header {
+		h[k] = v
+	}
+	return h
+}

@@ -1,0 +1,115 @@
+package upstream
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"sluice"
+	"sluice/internal/egress"
+	"sluice/internal/wire"
+)
+
+// AnthropicVersion is sent to backends of that dialect where the client named
+// none.
+const AnthropicVersion = "2023-06-01"
+
+// Target is where a backend is and how it is called. It is immutable once it is
+// in use.
+type Target struct {
+	// BaseURL is what operation paths are appended to, such as
+	// https://api.openai.com/v1. It has no query, fragment or user.
+	BaseURL *url.URL
+	// APIKey is sent as bearer token to openai, as x-api-key to anthropic. An
+	// empty one is not sent.
+	APIKey  sluice.Secret
+	Dialect wire.Dialect
+	// Engine names the server where it is known ("vllm", "sglang", "llamacpp",
+	// "ollama"); empty for a hosted provider.
+	Engine string
+	// Header is added to every request, such as an organization.
+	Header http.Header
+	// AllowPrivate lets the host resolve to private addresses. A BaseURL that
+	// is itself spelt as one needs no leave.
+	AllowPrivate bool
+	Timeouts     Timeouts
+}
+
+// Timeouts bounds the stages of one attempt. Zero fields take the defaults of
+// DefaultTimeouts; a negative one switches its bound off, but for Connect.
+type Timeouts struct {
+	Connect    time.Duration // look-up and connect
+	Headers    time.Duration // from the send to the headers of a stream
+	FirstToken time.Duration // from the send to the first content
+	Idle       time.Duration // between two events of a stream
+	Total      time.Duration // from the send to the end
+	Rate       int64         // least tokens per second of a stream; 0 is no bound
+	Window     time.Duration // over which Rate counts
+}
+
+// DefaultTimeouts are generous: a model that thinks may be silent for minutes.
+var DefaultTimeouts = Timeouts{
+	Connect:    egress.DefaultConnect,
+	Headers:    time.Minute,
+	FirstToken: 10 * time.Minute,
+	Idle:       time.Minute,
+	Total:      30 * time.Minute,
+	Window:     10 * time.Second,
+}
+
+func (t Timeouts) withDefaults() Timeouts {
+	d := DefaultTimeouts
+	pick := func(v, def time.Duration) time.Duration {
+		if v == 0 {
+			return def
+		}
+		return v
+	}
+	return Timeouts{
+		Connect:    pick(max(t.Connect, 0), d.Connect),
+		Headers:    pick(t.Headers, d.Headers),
+		FirstToken: pick(t.FirstToken, d.FirstToken),
+		Idle:       pick(t.Idle, d.Idle),
+		Total:      pick(t.Total, d.Total),
+		Rate:       t.Rate,
+		Window:     pick(max(t.Window, 0), d.Window),
+	}
+}
+
+// SelfHosted reports whether the operator runs the backend: its work costs no
+// money per token, and stops with the connection.
+func (t *Target) SelfHosted() bool { return t.Engine != "" }
+
+// Validate says what is wrong with the target and how to mend it.
+func (t *Target) Validate() error {
+	u := t.BaseURL
+	switch {
+	case u == nil:
+		return fmt.Errorf("base_url is missing: write one such as https://api.openai.com/v1")
+	case u.Scheme != "http" && u.Scheme != "https":
+		return fmt.Errorf("base_url %q must start with https:// or http://", u.Redacted())
+	case u.Hostname() == "":
+		return fmt.Errorf("base_url %q has no host", u.Redacted())
+	case u.User != nil:
+		return fmt.Errorf("base_url %q has credentials: put the key in api_key", u.Redacted())
+	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		return fmt.Errorf("base_url %q has a query or fragment: end it at the version, such as /v1", u.Redacted())
+	case t.Dialect != wire.OpenAI && t.Dialect != wire.Anthropic:
+		return fmt.Errorf("dialect %q is unknown: use openai or anthropic", t.Dialect)
+	}
+	return nil
+}
+
+// url is the address of a path below the base.
+func (t *Target) url(path string) *url.URL {
+	return &url.URL{Scheme: t.BaseURL.Scheme, Host: t.BaseURL.Host, Path: strings.TrimSuffix(t.BaseURL.Path, "/") + path}
+}
+
+func (t *Target) transport() egress.TransportOptions {
+	return egress.TransportOptions{
+		AllowPrivate: t.AllowPrivate || egress.NamesPrivate(t.BaseURL.Hostname()),
+		Connect:      t.Timeouts.withDefaults().Connect,
+	}
+}
