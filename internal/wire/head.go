@@ -47,8 +47,9 @@ type Head struct {
 	Op    Operation
 	Model string // as the client wrote it, at most MaxModelName bytes, never empty
 
-	Stream       bool
-	IncludeUsage bool // the client asked for usage in the stream
+	Stream          bool
+	IncludeUsage    bool // the client asked for usage in the stream
+	ContinuousUsage bool // the client asked for usage in every event (vLLM)
 
 	MaxOutput     sluice.Tokens // the client's bound on one choice's output; 0 if it names none (or names 0: see HasMaxOutput)
 	HasMaxOutput  bool          // the client named a bound, which may be 0 (Anthropic: fill the prefix cache only)
@@ -79,14 +80,16 @@ type Head struct {
 	// cache_salt, …): refuse them unless the tenant may.
 	Privileged []string
 
-	bytes                             int // of text in Bound
-	media                             []media
-	model, streamOptions              span
-	includeUsage, continuousUsage     span
-	streamOptionsEmpty                bool
-	maxTokens, maxCompletionTokens    span
+	// What For and Splice need.
+	base      sluice.Tokens // bound of text and template, without media
+	media     []media
+	moreMedia int // images beyond maxMedia
+
+	model, streamOptions           span
+	includeUsage, continuousUsage  span
+	streamOptionsEmpty             bool // it is {}
+	streamOptionsNull              bool
+	maxTokens, maxCompletionTokens span
+	// Their values; negative where the client wrote null.
 	maxTokensIs, maxCompletionTokensIs sluice.Tokens
 }
-
-// MaxModelName bounds a model's name in bytes.
-const MaxModelName = 256

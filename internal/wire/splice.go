@@ -1,6 +1,13 @@
 package wire
 
-import "sluice"
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"sluice"
+)
 
 // Edit is what changes in a request on its way to a backend. Zero fields change
 // nothing.
@@ -12,11 +19,125 @@ type Edit struct {
 	LegacyMaxTokens bool          // the backend knows max_tokens only (Ollama, Mistral): a bound is also named so
 }
 
+// patch replaces the bytes of at by with.
+type patch struct {
+	at   span
+	with []byte
+}
+
 // Splice returns a new body in which only the edited values differ from the one
 // that was scanned. The body is not changed, so that it can be spliced again
 // for another backend.
-func (h *Head) Splice(body []byte, e Edit) []byte { return append([]byte(nil), body...) }
+func (h *Head) Splice(body []byte, e Edit) []byte {
+	p := h.patches(make([]patch, 0, 8), e)
+	slices.SortStableFunc(p, func(a, b patch) int { return cmp.Compare(a.at.start, b.at.start) })
+	size := len(body)
+	for _, q := range p {
+		size += len(q.with) - q.at.len()
+	}
+	out := make([]byte, 0, size)
+	from := 0
+	for _, q := range p {
+		out = append(out, body[from:q.at.start]...)
+		out = append(out, q.with...)
+		from = q.at.end
+	}
+	return append(out, body[from:]...)
+}
 
-// For gives the input estimate (before any learned ratio) and its hard bound for
-// a backend's model: only the size of media depends on it.
-func (h *Head) For(model string) (estimate, bound sluice.Tokens) { return h.Estimate, h.Bound }
+// patches lists what differs, in any order and without overlaps. New members
+// follow the model, which every body has.
+func (h *Head) patches(p []patch, e Edit) []patch {
+	if e.Model != "" && e.Model != h.Model {
+		p = append(p, patch{h.model, quoted(e.Model)})
+	}
+	insert := span{h.model.end, h.model.end}
+	if h.Stream && h.Op.Dialect() == OpenAI {
+		p = h.usagePatches(p, insert, e)
+	}
+	if e.LegacyMaxTokens && e.MaxOutput == 0 {
+		e.MaxOutput = h.MaxOutput
+	}
+	if e.MaxOutput > 0 && h.Op.Generates() {
+		p = h.boundPatches(p, insert, e)
+	}
+	return p
+}
+
+// usagePatches asks for usage in the stream.
+func (h *Head) usagePatches(p []patch, insert span, e Edit) []patch {
+	usage := e.IncludeUsage && !h.IncludeUsage
+	continuous := e.ContinuousUsage && !h.ContinuousUsage
+	if !usage && !continuous {
+		return p
+	}
+	var members []string
+	if usage {
+		if h.includeUsage.ok() {
+			p = append(p, patch{h.includeUsage, []byte("true")})
+		} else {
+			members = append(members, `"include_usage":true`)
+		}
+	}
+	if continuous {
+		if h.continuousUsage.ok() {
+			p = append(p, patch{h.continuousUsage, []byte("true")})
+		} else {
+			members = append(members, `"continuous_usage_stats":true`)
+		}
+	}
+	if len(members) == 0 {
+		return p
+	}
+	added := strings.Join(members, ",")
+	switch at := h.streamOptions; {
+	case !at.ok():
+		return append(p, patch{insert, []byte(`,"stream_options":{` + added + `}`)})
+	case h.streamOptionsNull:
+		return append(p, patch{at, []byte("{" + added + "}")})
+	case !h.streamOptionsEmpty:
+		added += ","
+		fallthrough
+	default:
+		return append(p, patch{span{at.start + 1, at.start + 1}, []byte(added)})
+	}
+}
+
+// boundPatches lowers the client's output bound, or names one.
+func (h *Head) boundPatches(p []patch, insert span, e Edit) []patch {
+	bound := strconv.AppendInt(nil, int64(e.MaxOutput), 10)
+	named := false
+	for _, f := range [...]struct {
+		at span
+		is sluice.Tokens
+	}{{h.maxTokens, h.maxTokensIs}, {h.maxCompletionTokens, h.maxCompletionTokensIs}} {
+		if !f.at.ok() || f.is < 0 { // a null names nothing; what is inserted would be a second one
+			continue
+		}
+		named = true
+		if f.is > e.MaxOutput {
+			p = append(p, patch{f.at, bound})
+		}
+	}
+	lowered := min(e.MaxOutput, h.MaxOutput)
+	switch {
+	case !named:
+		field, at := h.MaxParam, h.maxCompletionTokens
+		if e.LegacyMaxTokens || field == "max_tokens" {
+			field, at = "max_tokens", h.maxTokens
+		}
+		return h.name(p, insert, field, at, e.MaxOutput)
+	case e.LegacyMaxTokens && h.maxTokensIs < 0, e.LegacyMaxTokens && !h.maxTokens.ok():
+		return h.name(p, insert, "max_tokens", h.maxTokens, lowered)
+	}
+	return p
+}
+
+// name gives a field that the client left out, or wrote null, a value.
+func (h *Head) name(p []patch, insert span, field string, null span, v sluice.Tokens) []patch {
+	value := strconv.FormatInt(int64(v), 10)
+	if null.ok() {
+		return append(p, patch{null, []byte(value)})
+	}
+	return append(p, patch{insert, []byte(`,"` + field + `":` + value)})
+}

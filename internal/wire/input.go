@@ -1,0 +1,387 @@
+package wire
+
+import (
+	"bytes"
+
+	"sluice"
+)
+
+// Framing, in tokens: what a chat template puts around the text. The estimates are
+// those of the hosted models; the bounds leave room for the wordiest open ones.
+const (
+	framePerMessage  = 4
+	frameReply       = 3
+	framePerTool     = 8
+	frameToolsOpenAI = 12
+	frameToolsClaude = 346 // the system prompt that tools bring along
+	frameServerTool  = 300 // a built-in tool's own description
+
+	boundPerMessage = 24
+	boundReply      = 64
+	boundTools      = 1024
+	boundPerTool    = 1024 // also that of a built-in tool
+)
+
+// framing adds what the template puts around messages and tools.
+func (s *scanner) framing() {
+	h := s.h
+	if h.Op == Completions || h.Op == Embeddings {
+		h.base = sluice.Tokens(2 * max(h.Messages, 1)) // a begin and an end token each
+		return
+	}
+	h.Text = sluice.Tokens(framePerMessage*h.Messages + frameReply)
+	h.base = sluice.Tokens(boundPerMessage*h.Messages + boundReply)
+	if h.Tools == 0 {
+		return
+	}
+	h.Needs |= NeedTools
+	h.Text += sluice.Tokens(framePerTool*h.Tools + frameServerTool*h.ServerTools)
+	h.base += sluice.Tokens(boundTools + boundPerTool*h.Tools)
+	if h.Op == Chat {
+		h.Text += frameToolsOpenAI
+	} else {
+		h.Text += frameToolsClaude
+	}
+}
+
+// literalText counts a string as text that the model reads; another kind is skipped.
+func (s *scanner) literalText() {
+	if s.ws() != '"' {
+		s.skip()
+		return
+	}
+	in, escaped := s.str()
+	s.addText(in, escaped)
+}
+
+func (s *scanner) addText(in span, escaped bool) {
+	if escaped {
+		s.text.WriteJSON(s.b[in.start:in.end])
+	} else {
+		s.text.Write(s.b[in.start:in.end])
+	}
+	s.text.Break()
+}
+
+// schema reads a value that the model sees as JSON, counts it as such and returns
+// its "type" if it is an object that has one.
+func (s *scanner) schema() (kind string) {
+	c := s.ws()
+	start, nodes := s.i, s.values
+	if c == '{' {
+		for o := s.object(); s.member(&o); {
+			if string(s.key(&o)) == "type" && s.ws() == '"' {
+				kind, _ = s.word("type", 1<<10)
+				continue
+			}
+			s.skip()
+		}
+	} else {
+		s.skip()
+	}
+	s.nodes += 2 * (s.values - nodes)
+	if s.lexer.err == nil {
+		s.text.Write(s.b[start:s.i])
+		s.text.Break()
+	}
+	return kind
+}
+
+func (s *scanner) readMessages() {
+	if s.ws() != '[' {
+		s.skip()
+		s.reject("messages", "must be an array")
+		return
+	}
+	for a := s.array(); s.element(&a); {
+		s.h.Messages++
+		if s.ws() != '{' {
+			s.skip()
+			s.reject("messages", "must be an array of objects")
+			continue
+		}
+		s.message()
+	}
+}
+
+func (s *scanner) message() {
+	for o := s.object(); s.member(&o); {
+		switch string(s.key(&o)) {
+		case "content":
+			s.content()
+		case "name", "refusal", "reasoning_content", "reasoning":
+			s.literalText()
+		case "tool_calls", "function_call":
+			if !s.null() {
+				s.schema()
+			}
+		case "audio": // an earlier answer's audio, by its id
+			s.readReference()
+		default:
+			s.skip()
+		}
+	}
+}
+
+// content reads text or an array of parts, at any depth of tool results.
+func (s *scanner) content() {
+	switch s.ws() {
+	case '"':
+		s.literalText()
+	case '[':
+		for a := s.array(); s.element(&a); {
+			switch s.ws() {
+			case '{':
+				s.part()
+			default:
+				s.literalText()
+			}
+		}
+	case '{':
+		s.part()
+	default:
+		s.skip()
+	}
+}
+
+// part is what was seen of one content part; its type may come after the rest.
+type part struct {
+	kind      string
+	source    string // type of its source
+	mediaType string // MIME type, or the name of an audio format
+	detail    byte
+	data      span // inside of the literal that holds the media or the text
+	escaped   bool
+	url       bool // it refers to media by a URL
+	reference bool // it refers to something by an id
+	inline    bool // data is there
+}
+
+func (s *scanner) part() {
+	var p part
+	for o := s.object(); s.member(&o); {
+		switch string(s.key(&o)) {
+		case "type":
+			p.kind, _ = s.word("type", 1<<10)
+		case "text", "thinking", "refusal", "name", "title", "context":
+			s.literalText()
+		case "input":
+			s.schema()
+		case "content":
+			s.content()
+		case "source", "image_url", "input_audio", "file", "video_url", "audio_url", "input_image":
+			s.source(&p)
+		case "file_id":
+			p.reference = s.present()
+		default:
+			s.skip()
+		}
+	}
+	s.endPart(&p)
+}
+
+// present skips a value and reports whether it is not null.
+func (s *scanner) present() bool {
+	c := s.ws()
+	s.skip()
+	return c != 'n'
+}
+
+// source reads where a part's media come from: a URL, an object of it, or data.
+func (s *scanner) source(p *part) {
+	switch s.ws() {
+	case '"':
+		s.reference(p)
+		return
+	case '{':
+	default:
+		s.skip()
+		return
+	}
+	for o := s.object(); s.member(&o); {
+		switch string(s.key(&o)) {
+		case "type":
+			p.source, _ = s.word("source.type", 1<<10)
+		case "url", "file_data":
+			s.reference(p)
+		case "data":
+			s.data(p)
+		case "media_type", "format":
+			p.mediaType, _ = s.word("media_type", 1<<10)
+		case "detail":
+			if d, _ := s.word("detail", 64); d != "" {
+				p.detail = d[0]
+			}
+		case "content":
+			s.content()
+		case "file_id":
+			p.reference = s.present()
+		default:
+			s.skip()
+		}
+	}
+}
+
+func (s *scanner) data(p *part) {
+	if s.ws() != '"' {
+		s.skip()
+		return
+	}
+	p.data, p.escaped = s.str()
+	p.inline = true
+}
+
+// reference reads a URL, which may be a data URL.
+func (s *scanner) reference(p *part) {
+	if s.ws() != '"' {
+		s.skip()
+		return
+	}
+	in, escaped := s.str()
+	if in.len() < 5 || !equalFold(s.b[in.start:in.start+5], "data:") {
+		p.url = true
+		return
+	}
+	head := s.b[in.start+5 : min(in.end, in.start+5+256)]
+	comma := bytes.IndexByte(head, ',')
+	if comma < 0 || !bytes.Contains(head[:comma], []byte("base64")) {
+		p.url = true // in no form that media take: bounded as a URL is
+		return
+	}
+	kind, _, _ := bytes.Cut(head[:comma], []byte(";"))
+	p.mediaType = string(appendUnquoted(nil, kind))
+	p.data, p.escaped, p.inline = span{in.start + 5 + comma + 1, in.end}, escaped, true
+}
+
+// endPart sorts what a part brings: text, or media.
+func (s *scanner) endPart(p *part) {
+	if s.lexer.err != nil {
+		return
+	}
+	if p.source == "text" && p.inline {
+		s.addText(p.data, p.escaped)
+		s.h.Needs |= NeedDocuments
+		return
+	}
+	kind := mediaKindOf(p.kind, p.mediaType)
+	if kind == noMedia || !p.inline && !p.url && !p.reference {
+		return
+	}
+	s.h.Media++
+	s.h.Needs |= kind.needs()
+	m := media{kind: kind, detail: p.detail}
+	if p.inline {
+		s.mediaLen += p.data.len()
+		m.bytes = int32(min(base64Len(p.data.len()), 1<<31-1))
+		if kind == imageMedia && s.h.Media <= maxHeaders {
+			m.width, m.height = imageSize(s.b[p.data.start:p.data.end], p.escaped)
+		}
+	} else if kind != imageMedia {
+		s.h.Unbounded = true
+	}
+	s.addMedia(m)
+}
+
+// addMedia remembers one piece of media; beyond maxMedia the rest are merged into
+// the last, at their kind's maximum.
+func (s *scanner) addMedia(m media) {
+	if len(s.h.media) < maxMedia {
+		s.h.media = append(s.h.media, m)
+		return
+	}
+	s.h.moreMedia++
+	s.h.Unbounded = s.h.Unbounded || m.kind != imageMedia
+}
+
+// readInput reads completions' prompt and embeddings' input: text, texts, token ids,
+// or arrays of token ids, which are counted exactly.
+func (s *scanner) readInput(param string) {
+	s.prompts = 0
+	switch s.ws() {
+	case '"', '{':
+		s.h.Messages, s.prompts = 1, 1
+		s.content()
+	case '[':
+		s.inputs(param)
+	case 'n':
+		s.literal()
+	default:
+		s.skip()
+		s.reject(param, "must be text, an array of texts, token ids, or an array of token id arrays")
+	}
+}
+
+func (s *scanner) inputs(param string) {
+	start := s.i
+	var ids sluice.Tokens
+	bare := false
+	for a := s.array(); s.element(&a); {
+		switch c := s.ws(); {
+		case c >= '0' && c <= '9':
+			s.number()
+			ids++
+			bare = true
+		case c == '[':
+			s.prompts++
+			ids += s.tokenIDs(param)
+		case c == '"', c == '{':
+			s.prompts++
+			s.content()
+		default:
+			s.skip()
+			s.reject(param, "must be text, an array of texts, token ids, or an array of token id arrays")
+		}
+	}
+	if bare {
+		s.prompts++
+	}
+	if s.prompts > maxChoices {
+		s.reject(param, "has more than 4096 entries")
+	}
+	s.h.Messages = int(s.prompts)
+	if s.text.Bytes() == 0 {
+		s.idBytes += s.i - start
+	}
+	s.exact += ids
+}
+
+// tokenIDs counts an array of whole numbers.
+func (s *scanner) tokenIDs(param string) (n sluice.Tokens) {
+	for a := s.array(); s.element(&a); {
+		if c := s.ws(); c >= '0' && c <= '9' {
+			s.number()
+			n++
+			continue
+		}
+		s.skip()
+		s.reject(param, "has something other than token ids in an array of token ids")
+	}
+	return n
+}
+
+func (s *scanner) readTools() {
+	if s.null() {
+		return
+	}
+	if s.ws() != '[' {
+		s.skip()
+		s.reject("tools", "must be an array")
+		return
+	}
+	for a := s.array(); s.element(&a); {
+		s.h.Tools++
+		switch s.schema() {
+		case "", "function", "custom":
+		default:
+			s.h.ServerTools++
+			s.h.Unbounded = true
+		}
+	}
+}
+
+// bytesTrimmed is the length of b without surrounding white space.
+func bytesTrimmed(b []byte) int { return len(bytes.TrimSpace(b)) }
+
+func equalFold(b []byte, s string) bool {
+	return len(b) >= len(s) && len(b) <= 3*len(s) && bytes.EqualFold(b, []byte(s))
+}

@@ -1,0 +1,320 @@
+package wire
+
+import (
+	"sluice"
+)
+
+// ops is a set of operations.
+type ops uint16
+
+const (
+	chatOp        = ops(1) << Chat
+	completionsOp = ops(1) << Completions
+	embeddingsOp  = ops(1) << Embeddings
+	messagesOp    = ops(1) << Messages
+	countOp       = ops(1) << CountTokens
+	openaiOps     = chatOp | completionsOp | embeddingsOp
+	anthropicOps  = messagesOp | countOp
+	textOps       = chatOp | completionsOp
+	allOps        = openaiOps | anthropicOps
+)
+
+// member is a top-level member that the gateway understands.
+type member struct {
+	name string
+	ops  ops
+	read func(*scanner)
+}
+
+// members is every member that decides what a request costs, where it goes or
+// whose it is. A key that folds to one of them is refused for every operation,
+// since some servers match keys without regard to case.
+var members = []member{
+	{"model", allOps, (*scanner).readModel},
+	{"stream", allOps, func(s *scanner) { s.h.Stream = s.boolean("stream") }},
+	{"stream_options", textOps, (*scanner).readStreamOptions},
+	{"max_tokens", textOps | messagesOp, (*scanner).readMaxTokens},
+	{"max_completion_tokens", chatOp, (*scanner).readMaxCompletionTokens},
+	{"n", textOps, func(s *scanner) { s.n = s.count("n") }},
+	{"best_of", textOps, func(s *scanner) { s.bestOf = s.count("best_of") }},
+	{"user", openaiOps, func(s *scanner) { s.user, _ = s.word("user", 1<<12) }},
+	{"safety_identifier", openaiOps, func(s *scanner) { s.safetyID, _ = s.word("safety_identifier", 1<<12) }},
+	{"metadata", anthropicOps, (*scanner).readMetadata},
+	{"service_tier", allOps, func(s *scanner) { s.h.ServiceTier, _ = s.word("service_tier", 64) }},
+	{"messages", chatOp | anthropicOps, (*scanner).readMessages},
+	{"system", anthropicOps, (*scanner).content},
+	{"prompt", completionsOp, func(s *scanner) { s.readInput("prompt") }},
+	{"suffix", completionsOp, (*scanner).content},
+	{"input", embeddingsOp, func(s *scanner) { s.readInput("input") }},
+	{"tools", chatOp | anthropicOps, (*scanner).readTools},
+	{"functions", chatOp, (*scanner).readTools},
+	{"parallel_tool_calls", chatOp, (*scanner).readParallel},
+	{"tool_choice", anthropicOps, (*scanner).readToolChoice},
+	{"response_format", textOps, (*scanner).readResponseFormat},
+	{"structured_outputs", textOps, func(s *scanner) { s.need(NeedStructured) }},
+	{"guided_json", textOps, func(s *scanner) { s.need(NeedStructured) }},
+	{"output_config", anthropicOps, (*scanner).readOutputConfig},
+	{"output_format", anthropicOps, func(s *scanner) { s.need(NeedStructured) }},
+	{"reasoning_effort", chatOp, (*scanner).readEffort},
+	{"thinking", anthropicOps, (*scanner).readThinking},
+	{"logprobs", textOps, (*scanner).readLogprobs},
+	{"modalities", chatOp, (*scanner).readModalities},
+	{"audio", chatOp, func(s *scanner) { s.need(NeedAudioOutput) }},
+	{"prediction", chatOp, (*scanner).readPrediction},
+	{"web_search_options", chatOp, (*scanner).readServerTool},
+	{"mcp_servers", anthropicOps, (*scanner).readServerTool},
+	{"container", anthropicOps, (*scanner).readReference},
+	{"documents", chatOp, (*scanner).content},
+	{"priority", textOps | embeddingsOp, privileged("priority")},
+	{"request_id", textOps | embeddingsOp, privileged("request_id")},
+	{"rid", textOps | embeddingsOp, privileged("rid")},
+	{"chat_template", openaiOps, privileged("chat_template")},
+	{"chat_template_kwargs", openaiOps, privileged("chat_template_kwargs")},
+	{"logits_processors", textOps, privileged("logits_processors")},
+	{"kv_transfer_params", textOps, privileged("kv_transfer_params")},
+	{"cache_salt", openaiOps, privileged("cache_salt")},
+	{"truncate_prompt_tokens", openaiOps, privileged("truncate_prompt_tokens")},
+	{"mm_processor_kwargs", openaiOps, privileged("mm_processor_kwargs")},
+	{"vllm_xargs", textOps, privileged("vllm_xargs")},
+}
+
+// known finds the reader of a member of the operation, nil if it has none.
+func known(key []byte, op Operation) func(*scanner) {
+	for i := range members {
+		if members[i].name == string(key) {
+			if members[i].ops&(1<<op) != 0 {
+				return members[i].read
+			}
+			return nil
+		}
+	}
+	return nil
+}
+
+// privileged notes a member that steers a self-run engine.
+func privileged(name string) func(*scanner) {
+	return func(s *scanner) {
+		if !s.null() {
+			s.skip()
+			s.h.Privileged = append(s.h.Privileged, name)
+		}
+	}
+}
+
+// need notes a capability unless the member is null.
+func (s *scanner) need(n Needs) {
+	if !s.null() {
+		s.skip()
+		s.h.Needs |= n
+	}
+}
+
+func (s *scanner) readModel() {
+	s.h.Model, s.h.model = s.word("model", MaxModelName)
+}
+
+func (s *scanner) count(param string) int64 {
+	v, _ := s.integer(param, maxChoices+1)
+	if v > maxChoices || v == 0 {
+		s.reject(param, "must be from 1 to 4096")
+	}
+	return v
+}
+
+func (s *scanner) readMaxTokens() {
+	v, at := s.integer("max_tokens", maxOutputAsked)
+	s.h.maxTokens, s.h.maxTokensIs = at, sluice.Tokens(v)
+	s.outputBound(v)
+}
+
+func (s *scanner) readMaxCompletionTokens() {
+	v, at := s.integer("max_completion_tokens", maxOutputAsked)
+	s.h.maxCompletionTokens, s.h.maxCompletionTokensIs = at, sluice.Tokens(v)
+	s.outputBound(v)
+}
+
+// outputBound takes the larger of two fields that both bound the output: which one
+// counts is the backend's choice.
+func (s *scanner) outputBound(v int64) {
+	if v >= 0 {
+		s.h.HasMaxOutput = true
+		s.h.MaxOutput = max(s.h.MaxOutput, sluice.Tokens(v))
+	}
+}
+
+// inner reads an object whose members are known by name; others are skipped. The
+// known names may not be written in another case.
+func (s *scanner) inner(param string, fields []field) span {
+	start := s.i
+	if c := s.ws(); c != '{' {
+		at := s.skip()
+		if c != 'n' {
+			s.reject(param, "must be an object")
+		}
+		return at
+	}
+	start = s.i
+next:
+	for o := s.object(); s.member(&o); {
+		key := s.key(&o)
+		for _, f := range fields {
+			if f.name == string(key) {
+				f.read(s)
+				continue next
+			}
+			if equalFold(key, f.name) {
+				s.reject(param+"."+f.name, "is written in another case here: keys are case-sensitive")
+			}
+		}
+		s.skip()
+	}
+	return span{start, s.i}
+}
+
+// field is a member of an inner object.
+type field struct {
+	name string
+	read func(*scanner)
+}
+
+var streamOptionFields = []field{
+	{"include_usage", func(s *scanner) {
+		s.h.IncludeUsage, s.h.includeUsage = s.flag("stream_options.include_usage")
+	}},
+	{"continuous_usage_stats", func(s *scanner) {
+		s.h.ContinuousUsage, s.h.continuousUsage = s.flag("stream_options.continuous_usage_stats")
+	}},
+}
+
+func (s *scanner) flag(param string) (bool, span) {
+	s.ws()
+	start := s.i
+	v := s.boolean(param)
+	return v, span{start, s.i}
+}
+
+func (s *scanner) readStreamOptions() {
+	c := s.ws()
+	s.h.streamOptions = s.inner("stream_options", streamOptionFields)
+	if at := s.h.streamOptions; c == '{' && s.lexer.err == nil {
+		inside := lexer{b: s.b[:at.end], i: at.start + 1}
+		s.h.streamOptionsEmpty = inside.ws() == '}'
+	}
+	s.h.streamOptionsNull = c == 'n'
+}
+
+func (s *scanner) readMetadata() {
+	s.inner("metadata", metadataFields)
+}
+
+var metadataFields = []field{
+	{"user_id", func(s *scanner) { s.metaID, _ = s.word("metadata.user_id", 1<<12) }},
+}
+
+func (s *scanner) readParallel() {
+	if !s.null() {
+		s.h.ParallelTools = s.boolean("parallel_tool_calls")
+	}
+}
+
+func (s *scanner) readToolChoice() {
+	s.inner("tool_choice", toolChoiceFields)
+}
+
+var toolChoiceFields = []field{
+	{"disable_parallel_tool_use", func(s *scanner) {
+		if s.boolean("tool_choice.disable_parallel_tool_use") {
+			s.h.ParallelTools = false
+		}
+	}},
+}
+
+func (s *scanner) readResponseFormat() {
+	if s.null() {
+		return
+	}
+	switch s.schema() {
+	case "json_schema", "json_object", "structural_tag":
+		s.h.Needs |= NeedStructured
+	}
+}
+
+func (s *scanner) readOutputConfig() {
+	s.inner("output_config", outputConfigFields)
+}
+
+var outputConfigFields = []field{
+	{"format", func(s *scanner) {
+		if !s.null() {
+			s.schema()
+			s.h.Needs |= NeedStructured
+		}
+	}},
+	{"effort", func(s *scanner) { s.need(NeedReasoning) }},
+}
+
+func (s *scanner) readEffort() {
+	if v, _ := s.word("reasoning_effort", 64); v != "" && v != "none" {
+		s.h.Needs |= NeedReasoning
+	}
+}
+
+func (s *scanner) readThinking() {
+	s.inner("thinking", thinkingFields)
+}
+
+var thinkingFields = []field{
+	{"type", func(s *scanner) {
+		if v, _ := s.word("thinking.type", 64); v != "" && v != "disabled" {
+			s.h.Needs |= NeedReasoning
+		}
+	}},
+}
+
+// readLogprobs takes the boolean of chat and the number of completions.
+func (s *scanner) readLogprobs() {
+	c := s.ws()
+	s.skip()
+	if c != 'n' && c != 'f' {
+		s.h.Needs |= NeedLogprobs
+	}
+}
+
+func (s *scanner) readModalities() {
+	if s.null() {
+		return
+	}
+	if s.ws() != '[' {
+		s.skip()
+		s.reject("modalities", "must be an array of strings")
+		return
+	}
+	for a := s.array(); s.element(&a); {
+		if w, _ := s.word("modalities", 64); w == "audio" {
+			s.h.Needs |= NeedAudioOutput
+		}
+	}
+}
+
+// readPrediction bounds what rejected predictions can add to the bill by the
+// bytes of the prediction.
+func (s *scanner) readPrediction() {
+	s.h.Prediction = sluice.Tokens(s.skip().len())
+}
+
+func (s *scanner) readServerTool() {
+	c := s.ws()
+	at := s.skip()
+	if c == 'n' || c == '[' && bytesTrimmed(s.b[at.start+1:at.end-1]) == 0 {
+		return
+	}
+	s.h.ServerTools++
+	s.h.Unbounded = true
+}
+
+func (s *scanner) readReference() {
+	if !s.null() {
+		s.skip()
+		s.h.Unbounded = true
+	}
+}
