@@ -1,0 +1,69 @@
+package fakellm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+)
+
+// Config is what `sluice fakellm` is started with.
+type Config struct {
+	Listen  string // address; empty means 127.0.0.1:8090
+	Script  string // file; empty for none
+	Seed    uint64
+	Instant bool
+	Strict  bool
+	Book    int
+}
+
+// DefaultListen is the address of a fakellm that is told none.
+const DefaultListen = "127.0.0.1:8090"
+
+// Service is a Server on its own listener, as the command runs it.
+type Service struct {
+	Server *Server
+	ln     net.Listener
+	http   *http.Server
+}
+
+// Listen makes the server and opens its address; Run serves it.
+func Listen(c Config) (*Service, error) {
+	o := Options{Seed: c.Seed, Instant: c.Instant, Strict: c.Strict, Book: c.Book}
+	if c.Script != "" {
+		script, err := LoadScript(c.Script)
+		if err != nil {
+			return nil, err
+		}
+		o.Script = script
+	}
+	s, err := New(o)
+	if err != nil {
+		return nil, err
+	}
+	if c.Listen == "" {
+		c.Listen = DefaultListen
+	}
+	ln, err := net.Listen("tcp", c.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("listen: %w", err)
+	}
+	return &Service{Server: s, ln: ln, http: &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}}, nil
+}
+
+// Addr is the address it listens on.
+func (s *Service) Addr() string { return s.ln.Addr().String() }
+
+// Run serves until the context ends, then cuts what is in flight.
+func (s *Service) Run(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, func() { _ = s.http.Close() })
+	defer stop()
+	err := s.http.Serve(s.ln)
+	s.Server.Close()
+	if errors.Is(err, http.ErrServerClosed) && ctx.Err() != nil {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,426 @@
+package fakellm
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+
+	"sluice"
+)
+
+// surface is one of the endpoints that take work.
+type surface string
+
+const (
+	surfaceChat        surface = "chat"
+	surfaceCompletions surface = "completions"
+	surfaceEmbeddings  surface = "embeddings"
+	surfaceMessages    surface = "messages"
+	surfaceCount       surface = "count_tokens"
+	surfaceTokenize    surface = "tokenize"
+)
+
+func (s surface) anthropic() bool { return s == surfaceMessages || s == surfaceCount }
+
+// ask is one request, understood.
+type ask struct {
+	surface surface
+	asked   string // model as the client wrote it
+	model   *model
+	b       Behaviour
+	faults  string // as text, for the book
+
+	stream, usage, continuous bool
+	max                       int64 // output bound; 0 for none
+	choices                   int
+	calls                     []toolCall // tools that it will call; empty for text
+	thinking                  bool
+	dimensions                int
+	base64                    bool
+	items                     int // embeddings asked for
+
+	raw     int64 // o200k tokens of all text, framing and images
+	last    string
+	told    string // [[…]] instruction
+	input   sluice.Tokens
+	cached  sluice.Tokens
+	written sluice.Tokens
+	seed    uint64
+}
+
+// body is the union of what the surfaces read; all else is accepted unseen.
+type body struct {
+	Model         string            `json:"model"`
+	Messages      []message         `json:"messages"`
+	System        json.RawMessage   `json:"system"`
+	Prompt        json.RawMessage   `json:"prompt"`
+	Input         json.RawMessage   `json:"input"`
+	Stream        bool              `json:"stream"`
+	StreamOptions *streamOptions    `json:"stream_options"`
+	MaxTokens     *int64            `json:"max_tokens"`
+	MaxCompletion *int64            `json:"max_completion_tokens"`
+	N             *int              `json:"n"`
+	Tools         []json.RawMessage `json:"tools"`
+	ToolChoice    json.RawMessage   `json:"tool_choice"`
+	Parallel      *bool             `json:"parallel_tool_calls"`
+	Thinking      *struct {
+		Type string `json:"type"`
+	} `json:"thinking"`
+	Temperature json.RawMessage `json:"temperature"`
+	TopP        json.RawMessage `json:"top_p"`
+	TopK        json.RawMessage `json:"top_k"`
+	Dimensions  int             `json:"dimensions"`
+	Encoding    string          `json:"encoding_format"`
+}
+
+type streamOptions struct {
+	IncludeUsage bool `json:"include_usage"`
+	Continuous   bool `json:"continuous_usage_stats"`
+}
+
+type message struct {
+	Role      string          `json:"role"`
+	Content   json.RawMessage `json:"content"`
+	ToolCalls json.RawMessage `json:"tool_calls"`
+}
+
+// part is one block of a message's content.
+type part struct {
+	Type    string          `json:"type"`
+	Text    string          `json:"text"`
+	Content json.RawMessage `json:"content"` // of a tool_result
+	Input   json.RawMessage `json:"input"`   // of a tool_use
+}
+
+// refusal is an error answer before any work.
+type refusal struct {
+	status int
+	kind   string // the dialect's type
+	code   string // OpenAI's code
+	msg    string
+}
+
+func (r *refusal) Error() string { return r.msg }
+
+func invalid(format string, args ...any) *refusal {
+	return &refusal{status: http.StatusBadRequest, kind: "invalid_request_error", msg: fmt.Sprintf(format, args...)}
+}
+
+// read understands a request body.
+func (s *Server) read(sf surface, h http.Header, raw []byte) (*ask, *refusal) {
+	var in body
+	if err := json.Unmarshal(raw, &in); err != nil {
+		return nil, invalid("the body is not valid JSON: %v", err)
+	}
+	if in.Model == "" {
+		return nil, invalid("you must provide a model parameter")
+	}
+	a := &ask{surface: sf, asked: in.Model, stream: in.Stream, choices: 1, dimensions: in.Dimensions, base64: in.Encoding == "base64"}
+	if o := in.StreamOptions; o != nil {
+		a.usage, a.continuous = o.IncludeUsage, o.IncludeUsage && o.Continuous
+	}
+	if in.MaxTokens != nil {
+		a.max = *in.MaxTokens
+	}
+	if in.MaxCompletion != nil {
+		a.max = *in.MaxCompletion
+	}
+	if in.N != nil {
+		a.choices = min(max(*in.N, 1), 128)
+	}
+	a.thinking = in.Thinking != nil && in.Thinking.Type != "disabled"
+	s.weigh(a, &in)
+	if r := s.check(a, &in, h); r != nil {
+		return a, r
+	}
+	if r := s.resolve(a); r != nil {
+		return a, r
+	}
+	if r := s.fits(a); r != nil {
+		return a, r
+	}
+	if wantsTools(&in) && a.b.Tokens < 0 {
+		a.calls = callsFor(sf, &in)
+	}
+	return a, nil
+}
+
+// weigh counts the text of the request and finds its last instruction.
+func (s *Server) weigh(a *ask, in *body) {
+	add := func(text string) {
+		a.raw += s.count.text(text)
+		a.last = text
+		if m := instruction.FindAllStringSubmatch(text, -1); m != nil {
+			a.told = m[len(m)-1][1]
+		}
+	}
+	var block func(json.RawMessage)
+	block = func(raw json.RawMessage) {
+		raw = bytes.TrimSpace(raw)
+		if len(raw) == 0 || raw[0] == 'n' {
+			return
+		}
+		var text string
+		if raw[0] == '"' && json.Unmarshal(raw, &text) == nil {
+			add(text)
+			return
+		}
+		var parts []part
+		if raw[0] != '[' || json.Unmarshal(raw, &parts) != nil {
+			add(string(raw))
+			return
+		}
+		for _, p := range parts {
+			switch {
+			case p.Text != "":
+				add(p.Text)
+			case len(p.Content) > 0:
+				block(p.Content)
+			case len(p.Input) > 0:
+				add(string(p.Input))
+			case strings.Contains(p.Type, "image"):
+				a.raw += perImage
+			}
+		}
+	}
+	block(in.System)
+	for _, m := range in.Messages {
+		a.raw += perMessage
+		block(m.Content)
+		if len(m.ToolCalls) > 0 {
+			add(string(m.ToolCalls))
+		}
+	}
+	if len(in.Messages) > 0 {
+		a.raw += perReply
+	}
+	s.weighPrompt(a, in.Prompt, add)
+	s.weighPrompt(a, in.Input, add)
+	if len(in.Tools) > 0 {
+		a.raw += perTools
+		for _, t := range in.Tools {
+			a.raw += s.count.text(string(t))
+		}
+	}
+	a.seed = mix(s.seed + uint64(a.raw)<<20 + uint64(len(a.last)))
+}
+
+// weighPrompt counts a prompt or an embeddings input: a string, a list of
+// strings, a list of token ids, or a list of those.
+func (s *Server) weighPrompt(a *ask, raw json.RawMessage, add func(string)) {
+	var text string
+	var texts []string
+	var ids []int64
+	var lists [][]int64
+	switch {
+	case len(raw) == 0:
+	case json.Unmarshal(raw, &text) == nil:
+		a.items++
+		add(text)
+	case json.Unmarshal(raw, &texts) == nil:
+		a.items += len(texts)
+		for _, t := range texts {
+			add(t)
+		}
+	case json.Unmarshal(raw, &ids) == nil:
+		a.items++
+		a.raw += int64(len(ids))
+	case json.Unmarshal(raw, &lists) == nil:
+		a.items += len(lists)
+		for _, l := range lists {
+			a.raw += int64(len(l))
+		}
+	}
+}
+
+// instruction is what a prompt may tell the fake: [[tokens=130]] or, as after a
+// model's '!', [[die-after=3!gap=1s]].
+var instruction = regexp.MustCompile(`\[\[([a-z0-9][a-z0-9=!.,:%-]*)\]\]`)
+
+// check refuses what the real ones refuse.
+func (s *Server) check(a *ask, in *body, h http.Header) *refusal {
+	if a.surface.anthropic() {
+		version := h.Get("anthropic-version")
+		switch {
+		case version == "":
+			return invalid("anthropic-version: header is required")
+		case version != "2023-06-01" && version != "2026-10-21":
+			return invalid("anthropic-version: %q is not a valid version", version)
+		case version == "2026-10-21" && (len(in.Temperature) > 0 || len(in.TopP) > 0 || len(in.TopK) > 0):
+			return invalid("temperature, top_p and top_k are not supported by this API version")
+		case a.surface == surfaceMessages && in.MaxTokens == nil:
+			return invalid("max_tokens: Field required")
+		case len(in.Messages) == 0:
+			return invalid("messages: at least one message is required")
+		}
+		return nil
+	}
+	switch {
+	case a.surface == surfaceChat && len(in.Messages) == 0:
+		return invalid("messages must have at least one item")
+	case a.surface == surfaceEmbeddings && a.items == 0:
+		return invalid("input must not be empty")
+	case a.max < 0:
+		return invalid("max_tokens must be at least 1")
+	}
+	return nil
+}
+
+// resolve finds the model and how it behaves: the script's rule, then the
+// name's faults, then the prompt's.
+func (s *Server) resolve(a *ask) *refusal {
+	name, faults := splitModel(a.asked)
+	m, ok := s.lookup(name)
+	if !ok {
+		kind := "invalid_request_error"
+		if a.surface.anthropic() {
+			kind = "not_found_error"
+		}
+		return &refusal{http.StatusNotFound, kind, "model_not_found", fmt.Sprintf("the model %q does not exist", a.asked)}
+	}
+	a.model = m
+	a.b = plain()
+	a.faults = join(s.scripted(name), faults, a.told)
+	if err := a.b.apply(a.faults); err != nil {
+		return invalid("%v", err)
+	}
+	a.input = scale(a.raw, m.Ratio)
+	pct := a.b.CachedPct
+	if pct < 0 {
+		pct = m.CachedPct
+	}
+	a.cached = a.input * sluice.Tokens(pct) / 100
+	a.written = (a.input - a.cached) * sluice.Tokens(a.b.CacheWritePc) / 100
+	return nil
+}
+
+func join(parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), "!")
+}
+
+// fits refuses a context that is too long.
+func (s *Server) fits(a *ask) *refusal {
+	n := a.model.Context
+	if n <= 0 || int64(a.input)+a.max <= n {
+		return nil
+	}
+	if a.surface.anthropic() {
+		return invalid("prompt is too long: %d tokens > %d maximum", int64(a.input)+a.max, n)
+	}
+	r := invalid("This model's maximum context length is %d tokens. However, you requested %d tokens (%d in the messages, %d in the completion).", n, int64(a.input)+a.max, a.input, a.max)
+	r.code = "context_length_exceeded"
+	return r
+}
+
+// output is how many tokens the answer has and whether the bound cut it.
+func (a *ask) output() (n int64, cut bool) {
+	n = a.model.Output
+	if a.b.Tokens >= 0 {
+		n = a.b.Tokens
+	} else if n > 1 { // by default answers differ in length: half to one and a half times
+		n = n/2 + int64(a.seed%uint64(n))
+	}
+	if a.max > 0 && n > a.max {
+		return a.max, true
+	}
+	return n, false
+}
+
+// toolCall is a call that the answer makes.
+type toolCall struct{ id, name, args string }
+
+func wantsTools(in *body) bool {
+	if len(in.Tools) == 0 || bytes.Contains(in.ToolChoice, []byte("none")) || len(in.Messages) == 0 {
+		return false
+	}
+	last := in.Messages[len(in.Messages)-1]
+	return last.Role != "tool" && !bytes.Contains(last.Content, []byte("tool_result"))
+}
+
+// callsFor makes two parallel calls, or one where the request forbids two.
+func callsFor(sf surface, in *body) []toolCall {
+	type spec struct {
+		Name        string          `json:"name"`
+		InputSchema json.RawMessage `json:"input_schema"`
+		Function    struct {
+			Name       string          `json:"name"`
+			Parameters json.RawMessage `json:"parameters"`
+		} `json:"function"`
+	}
+	var specs []spec
+	for _, raw := range in.Tools {
+		var t spec
+		if json.Unmarshal(raw, &t) != nil {
+			continue
+		}
+		if t.Function.Name != "" {
+			t.Name, t.InputSchema = t.Function.Name, t.Function.Parameters
+		}
+		if t.Name != "" {
+			specs = append(specs, t)
+		}
+	}
+	if len(specs) == 0 {
+		return nil
+	}
+	n := 2
+	if in.Parallel != nil && !*in.Parallel || bytes.Contains(in.ToolChoice, []byte(`"disable_parallel_tool_use":true`)) {
+		n = 1
+	}
+	prefix := "call_"
+	if sf.anthropic() {
+		prefix = "toolu_"
+	}
+	var calls []toolCall
+	for i := range n {
+		t := specs[i%len(specs)]
+		calls = append(calls, toolCall{
+			id:   fmt.Sprintf("%s%016x", prefix, mix(uint64(i)+uint64(len(t.Name)))),
+			name: t.Name, args: arguments(t.InputSchema, i),
+		})
+	}
+	return calls
+}
+
+// arguments fills a JSON schema's first properties, in order of name.
+func arguments(schema json.RawMessage, i int) string {
+	var s struct {
+		Properties map[string]struct {
+			Type string            `json:"type"`
+			Enum []json.RawMessage `json:"enum"`
+		} `json:"properties"`
+	}
+	if json.Unmarshal(schema, &s) != nil {
+		return "{}"
+	}
+	out := map[string]any{}
+	words := strings.Fields(latinWords)
+	for name, p := range s.Properties {
+		if len(out) == 8 {
+			break
+		}
+		switch {
+		case len(p.Enum) > 0:
+			out[name] = p.Enum[0]
+		case p.Type == "integer" || p.Type == "number":
+			out[name] = 7 + i
+		case p.Type == "boolean":
+			out[name] = true
+		case p.Type == "array":
+			out[name] = []string{}
+		case p.Type == "object":
+			out[name] = map[string]any{}
+		default:
+			out[name] = words[(len(name)*7+i*31)%len(words)] + " " + words[(len(name)+i)%len(words)]
+		}
+	}
+	b, err := json.Marshal(out)
+	if err != nil {
+		return "{}"
+	}
+	return string(b)
+}

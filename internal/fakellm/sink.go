@@ -1,0 +1,85 @@
+package fakellm
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"net/http"
+	"strings"
+)
+
+// sink writes server-sent events, with the framing faults of a behaviour.
+type sink struct {
+	w    io.Writer
+	gz   *gzip.Writer
+	rc   *http.ResponseController
+	b    *Behaviour
+	sent int64 // bytes before compression
+	err  error // the first write error; later writes are dropped
+}
+
+func newSink(w http.ResponseWriter, b *Behaviour) *sink {
+	s := &sink{w: w, rc: http.NewResponseController(w), b: b}
+	if b.Gzip {
+		s.gz = gzip.NewWriter(w)
+		s.w = s.gz
+	}
+	return s
+}
+
+// event sends one event; name is empty for those that have none.
+func (s *sink) event(name string, data []byte) {
+	var b bytes.Buffer
+	colon := ": "
+	if s.b.NoSpace {
+		colon = ":"
+	}
+	if s.sent == 0 && s.b.BOM {
+		b.WriteString("\ufeff")
+	}
+	if s.b.Comments {
+		b.WriteString(": keep-alive\n\n")
+	}
+	if name != "" {
+		b.WriteString("event" + colon + name + "\n")
+	}
+	b.WriteString("data" + colon)
+	b.Write(data)
+	b.WriteString("\n\n")
+	out := b.Bytes()
+	if s.b.CRLF {
+		out = []byte(strings.ReplaceAll(b.String(), "\n", "\r\n"))
+	}
+	s.raw(out)
+}
+
+// raw sends bytes as they are and flushes them.
+func (s *sink) raw(p []byte) {
+	if !s.b.ByteByByte {
+		s.write(p)
+		return
+	}
+	for i := range p {
+		s.write(p[i : i+1])
+	}
+}
+
+func (s *sink) write(p []byte) {
+	if s.err != nil {
+		return
+	}
+	n, err := s.w.Write(p)
+	s.sent += int64(n)
+	s.err = err
+	if s.gz != nil {
+		_ = s.gz.Flush()
+	}
+	_ = s.rc.Flush()
+}
+
+func (s *sink) close() {
+	if s.gz != nil {
+		_ = s.gz.Close()
+		_ = s.rc.Flush()
+	}
+}
