@@ -1,0 +1,113 @@
+package ledger
+
+import (
+	"fmt"
+	"os"
+	"slices"
+
+	"sluice"
+)
+
+// compact deletes the oldest segments as far as they are drained. Deleting only
+// from the oldest on keeps a request's end from vanishing before its beginning.
+// What fails is tried again after the next batch.
+func (j *Journal) compact() {
+	for {
+		j.mu.Lock()
+		s := j.segs[0]
+		done := len(j.segs) > 1 && j.o.Sink != nil && (j.cursor.seg() > s.seq || j.cursor >= at(s.seq, s.size))
+		refs := s.refs
+		j.mu.Unlock()
+		if !done {
+			return
+		}
+		if refs > 0 && j.carryOver(s) != nil {
+			return
+		}
+		// What was carried over, and the ends of those that were not, must be on
+		// disk first.
+		if j.Sync(j.ctx) != nil {
+			return
+		}
+		if os.Remove(segmentPath(j.dir, s.seq)) != nil {
+			return
+		}
+		j.mu.Lock()
+		j.cursor = max(j.cursor, at(j.segs[1].seq, headerLen))
+		j.segs = j.segs[1:]
+		j.mu.Unlock()
+	}
+}
+
+// carryOver copies the records of requests that are still open from a segment to
+// the last one. The request path may run in between the chunks.
+func (j *Journal) carryOver(s *segment) error {
+	f, err := j.o.open(segmentPath(j.dir, s.seq), os.O_RDONLY)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	j.mu.Lock()
+	ids := make([]sluice.RequestID, 0, s.refs)
+	for id, r := range j.open {
+		if slices.ContainsFunc(r.records(), func(p *lsn) bool { return p.seg() == s.seq && *p != 0 }) {
+			ids = append(ids, id)
+		}
+	}
+	j.mu.Unlock()
+	for chunk := range slices.Chunk(ids, 32) {
+		if err := j.carry(f, s, chunk); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// carry copies the records of a few requests, if they are still open.
+func (j *Journal) carry(f file, s *segment, ids []sluice.RequestID) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var from []lsn
+	for _, id := range ids {
+		if r := j.open[id]; r != nil {
+			for _, p := range r.records() {
+				if *p != 0 && p.seg() == s.seq {
+					from = append(from, *p)
+				}
+			}
+		}
+	}
+	var frames, frame []byte
+	var err error
+	for _, p := range from {
+		if frame, err = frameAt(f, p.off(), frame); err != nil {
+			return fmt.Errorf("carry over a record at byte %d of %s: %w", p.off(), segmentPath(j.dir, s.seq), err)
+		}
+		frames = append(frames, frame...)
+	}
+	if len(frames) == 0 {
+		return nil
+	}
+	return j.append(frames) // note moves the positions
+}
+
+// records are the positions of a request's records, the reservation first, a
+// dispatch before its checkpoint.
+func (r *request) records() []*lsn {
+	ps := []*lsn{&r.reserve, &r.cur.dispatch, &r.cur.checkpoint}
+	for i := range r.more {
+		ps = append(ps, &r.more[i].dispatch, &r.more[i].checkpoint)
+	}
+	return ps
+}
+
+// first is the position of a request's oldest record.
+func (r *request) first() lsn {
+	first := lsn(0)
+	for _, p := range r.records() {
+		if *p != 0 && (first == 0 || *p < first) {
+			first = *p
+		}
+	}
+	return first
+}

@@ -1,0 +1,241 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"time"
+)
+
+// retryMin is the first pause of a failing drain; each further one doubles.
+const retryMin = 50 * time.Millisecond
+
+var errNoSink = errors.New("journal has no sink")
+
+// Flush waits until all that was settled before the call is in the sink, or
+// until ctx ends. It does not wait out DrainEvery.
+func (j *Journal) Flush(ctx context.Context) error {
+	if j.o.Sink == nil {
+		return errNoSink
+	}
+	j.mu.Lock()
+	f := flusher{j.settled + uint64(len(j.kept)), make(chan struct{})}
+	if f.until <= j.drained {
+		j.mu.Unlock()
+		return nil
+	}
+	if j.closed {
+		j.mu.Unlock()
+		return ErrClosed
+	}
+	j.flushers = append(j.flushers, f)
+	j.mu.Unlock()
+	poke(j.ready)
+	poke(j.full)
+	select {
+	case <-f.done:
+		return nil
+	case <-j.ctx.Done():
+		return ErrClosed
+	case <-ctx.Done():
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.flushers = slices.DeleteFunc(j.flushers, func(g flusher) bool { return g.done == f.done })
+		return context.Cause(ctx)
+	}
+}
+
+// drainLoop is the drainer.
+func (j *Journal) drainLoop() {
+	r := reader{j: j}
+	defer r.close()
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		pending, hurry := j.pending()
+		if pending == 0 {
+			select {
+			case <-j.ready:
+				j.compact()
+				continue
+			case <-j.stopDrain:
+				return
+			}
+		}
+		if pending < j.o.DrainBatch && !hurry {
+			timer.Reset(j.o.DrainEvery)
+			select {
+			case <-timer.C:
+			case <-j.full:
+			case <-j.stopDrain:
+			}
+		}
+		if !j.drainBatch(&r) {
+			return
+		}
+		j.compact()
+	}
+}
+
+// pending is how many entries wait for the sink, and whether somebody waits in
+// Flush.
+func (j *Journal) pending() (n int, hurry bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return int(j.settled - j.drained), len(j.flushers) > 0
+}
+
+// drainBatch hands one batch to the sink, again and again until it takes it. It
+// is false when the journal's time is up.
+func (j *Journal) drainBatch(r *reader) bool {
+	pause := retryMin
+	for {
+		start := time.Now()
+		batch, next, err := r.batch()
+		if err == nil && len(batch) > 0 {
+			err = j.o.Sink.Append(j.ctx, batch)
+		}
+		if err == nil {
+			j.advance(batch, next)
+			if h := j.o.Hooks.Drained; h != nil && len(batch) > 0 {
+				h(len(batch), time.Since(start))
+			}
+			return true
+		}
+		if j.ctx.Err() != nil {
+			return false
+		}
+		if h := j.o.Hooks.DrainFailed; h != nil {
+			h(err, pause)
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-j.ctx.Done():
+			timer.Stop()
+			return false
+		}
+		pause = min(2*pause, j.o.RetryMax)
+	}
+}
+
+// advance takes note that everything before next is in the sink, and journals
+// it. A mark that cannot be written is no loss: the sink gets the batch twice.
+func (j *Journal) advance(batch []Entry, next lsn) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.cursor = next
+	if len(batch) == 0 {
+		return
+	}
+	j.drained += uint64(len(batch))
+	j.oldest = batch[len(batch)-1].Ended // those that are left ended later
+	left := j.flushers[:0]
+	for _, f := range j.flushers {
+		if f.until <= j.drained {
+			close(f.done)
+		} else {
+			left = append(left, f)
+		}
+	}
+	j.flushers = left
+	if !j.noSpare && !j.resync {
+		j.buf = appendMark(j.buf[:0], next)
+		_ = j.append(j.buf)
+	}
+}
+
+// reader reads settled entries back from the segments. The drainer owns it.
+type reader struct {
+	j     *Journal
+	seq   uint32 // of f
+	f     file
+	buf   []byte // what was read of f
+	start int64  // where in f buf begins
+}
+
+const readChunk = 256 << 10
+
+func (r *reader) close() {
+	if r.f != nil {
+		_ = r.f.Close() // only read from
+		r.f = nil
+	}
+}
+
+// batch reads the next entries after the journal's cursor and where they end.
+func (r *reader) batch() (entries []Entry, next lsn, err error) {
+	r.j.mu.Lock()
+	next, end := r.j.cursor, r.j.end()
+	r.j.mu.Unlock()
+	err = r.each(next, end, func(p lsn, payload []byte) (bool, error) {
+		if kind(payload[0]) == kindEntry {
+			d := decoder{s: string(payload[1:])}
+			e := d.entry()
+			if err := d.end(); err != nil {
+				return false, &DamageError{segmentPath(r.j.dir, next.seg()), next.off(), "the record is whole but does not decode"}
+			}
+			entries = append(entries, e)
+		}
+		next = p
+		return len(entries) < r.j.o.DrainBatch, nil
+	})
+	return entries, next, err
+}
+
+// each visits the records between two positions, in order, with the position
+// after each, until visit says stop.
+func (r *reader) each(from, end lsn, visit func(after lsn, payload []byte) (bool, error)) error {
+	for from < end {
+		stop := end.off()
+		if from.seg() != end.seg() {
+			r.j.mu.Lock()
+			stop = r.j.segment(from.seg()).size
+			r.j.mu.Unlock()
+		}
+		if from.off() >= stop {
+			from = at(from.seg()+1, headerLen)
+			continue
+		}
+		payload, n, err := r.frame(from, stop)
+		if err != nil {
+			return err
+		}
+		from += lsn(n)
+		if more, err := visit(from, payload); err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
+
+// frame returns the payload at p, valid until the next call, and the length of
+// its frame. The segment's records end at stop.
+func (r *reader) frame(p lsn, stop int64) ([]byte, int, error) {
+	if r.f == nil || r.seq != p.seg() {
+		r.close()
+		f, err := r.j.o.open(segmentPath(r.j.dir, p.seg()), os.O_RDONLY)
+		if err != nil {
+			return nil, 0, err
+		}
+		r.f, r.seq, r.buf, r.start = f, p.seg(), r.buf[:0], 0
+	}
+	for want := readChunk; ; want = maxPayload + frameHeader {
+		if i := p.off() - r.start; 0 <= i && i < int64(len(r.buf)) {
+			if payload, rest, ok := cutFrame(r.buf[i:]); ok {
+				return payload, len(r.buf[i:]) - len(rest), nil
+			}
+		}
+		if want > readChunk && r.start == p.off() && int64(len(r.buf)) == min(int64(want), stop-p.off()) {
+			return nil, 0, &DamageError{segmentPath(r.j.dir, r.seq), p.off(), "the record is not whole"}
+		}
+		n := int(min(int64(want), stop-p.off()))
+		r.buf = slices.Grow(r.buf[:0], n)[:n]
+		r.start = p.off()
+		if _, err := r.f.ReadAt(r.buf, r.start); err != nil {
+			r.buf = r.buf[:0]
+			return nil, 0, err
+		}
+	}
+}

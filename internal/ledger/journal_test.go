@@ -1,0 +1,491 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"sluice"
+)
+
+func TestRecordsSurvive(t *testing.T) {
+	dir := t.TempDir()
+	sink := &memory{}
+	j := open(t, dir, JournalOptions{})
+	must(t,
+		j.Reserve(reserve("waits")),
+		j.Begin(reserve("runs"), dispatch("runs", 1)),
+		j.Checkpoint(checkpoint("runs", 1, 10, 100)),
+		j.Checkpoint(checkpoint("runs", 1, 400, 50_000)),
+		j.Begin(reserve("done"), dispatch("done", 1)),
+		j.Settle(entry("done", 1, true)),
+		j.Reserve(reserve("released")),
+		j.Release("released"),
+		j.Begin(reserve("retried"), dispatch("retried", 1)),
+		j.Settle(entry("retried", 1, false)),
+		j.Dispatch(dispatch("retried", 2)),
+		j.Begin(reserve("between"), dispatch("between", 1)),
+		j.Settle(entry("between", 1, false)),
+	)
+	crash(t, j)
+
+	j = open(t, dir, JournalOptions{Sink: sink})
+	want := []Open{
+		{Reserve: reserve("waits"), Final: true},
+		{Reserve: reserve("runs"), Dispatch: dispatch("runs", 1), Checkpoint: checkpoint("runs", 1, 400, 50_000), Final: true},
+		{Reserve: reserve("retried"), Dispatch: dispatch("retried", 2), Final: true},
+		{Reserve: reserve("between"), Final: true},
+	}
+	if d := cmp.Diff(want, j.Recovered()); d != "" {
+		t.Errorf("recovered (-want +got):\n%s", d)
+	}
+	must(t, j.Flush(t.Context()))
+	if d := cmp.Diff([]string{"done/1", "retried/1", "between/1"}, sink.keys()); d != "" {
+		t.Errorf("drained (-want +got):\n%s", d)
+	}
+	if d := cmp.Diff(entry("done", 1, true), sink.entries["done/1"]); d != "" {
+		t.Errorf("entry (-want +got):\n%s", d)
+	}
+	for _, o := range j.Recovered() {
+		must(t, j.Settle(o.Lost(t0.Add(time.Minute))))
+	}
+	must(t, j.Close(t.Context()))
+	if j = open(t, dir, JournalOptions{}); len(j.Recovered()) != 0 {
+		t.Errorf("still open after all were settled: %v", j.Recovered())
+	}
+	if got := len(sink.keys()); got != 7 {
+		t.Errorf("sink has %d entries, want 7", got)
+	}
+}
+
+func TestLost(t *testing.T) {
+	now := t0.Add(time.Minute)
+	o := Open{Reserve: reserve("a"), Dispatch: dispatch("a", 2), Final: true}
+	tests := []struct {
+		name       string
+		open       Open
+		wantUsage  sluice.Usage
+		wantCost   sluice.Nano
+		wantHigh   sluice.Nano
+		wantSource sluice.UsageSource
+	}{
+		{"no checkpoint: the estimate", o, o.Dispatch.Estimate, 40_000, 70_000, sluice.UsageEstimated},
+		{"checkpoint below the estimate", with(o, checkpoint("a", 2, 10, 9_000)), o.Dispatch.Estimate, 40_000, 70_000, sluice.UsageEstimated},
+		{"checkpoint above", with(o, checkpoint("a", 2, 900, 90_000)), checkpoint("a", 2, 900, 0).Usage, 90_000, 90_000, sluice.UsageCounted},
+		{"never dispatched", Open{Reserve: reserve("a"), Final: true}, sluice.Usage{}, 0, 0, sluice.UsageNone},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			e := tt.open.Lost(now)
+			tt.wantUsage.Source = tt.wantSource
+			if e.Usage != tt.wantUsage || e.Cost != tt.wantCost || e.CostHigh != tt.wantHigh {
+				t.Errorf("got %+v %v %v, want %+v %v %v", e.Usage, e.Cost, e.CostHigh, tt.wantUsage, tt.wantCost, tt.wantHigh)
+			}
+			if e.Outcome != sluice.Expired || e.Reason != sluice.Lost || !e.Final || e.Attempt != tt.open.Attempt() || !e.At.Equal(t0) {
+				t.Errorf("got %+v", e)
+			}
+		})
+	}
+}
+
+func with(o Open, c Checkpoint) Open {
+	o.Checkpoint = c
+	return o
+}
+
+// A process that dies leaves any prefix of its last write. Whatever is whole is
+// there, nothing else, and the journal goes on.
+func TestTornTailAtEveryByte(t *testing.T) {
+	dir := t.TempDir()
+	j := open(t, dir, JournalOptions{})
+	path := segmentPath(dir, 1)
+	ends := []int64{headerLen}
+	for _, write := range []func() error{
+		func() error { return j.Begin(reserve("a"), dispatch("a", 1)) },
+		func() error { return j.Checkpoint(checkpoint("a", 1, 5, 5)) },
+		func() error { return j.Settle(entry("a", 1, true)) },
+		func() error { return j.Reserve(reserve("b")) },
+		func() error { return j.Release("b") },
+	} {
+		must(t, write())
+		ends = append(ends, j.segs[0].size)
+	}
+	crash(t, j)
+	whole, err := os.ReadFile(path)
+	must(t, err)
+	sub := t.TempDir()
+	for n := range int64(len(whole)) + 1 {
+		must(t, os.WriteFile(segmentPath(sub, 1), whole[:n], 0o600))
+		sink := &memory{}
+		j, err := OpenJournal(sub, JournalOptions{Sink: sink, Ballast: -1})
+		must(t, err)
+		opens, settled := len(j.Recovered()), 0
+		wantOpen := 0
+		if n >= ends[1]-1 || n > headerLen { // within Begin the reservation may be whole alone
+			wantOpen = 1
+		}
+		switch {
+		case n >= ends[5], n >= ends[3] && n < ends[4]:
+			wantOpen = 0
+		}
+		if n >= ends[3] {
+			settled = 1
+		}
+		if n > headerLen && n < ends[1] {
+			wantOpen = opens // either, checked by the bytes above
+		}
+		must(t, j.Settle(entry("next", 1, true)), j.Close(t.Context()))
+		if opens != wantOpen || len(sink.keys()) != settled+1 {
+			t.Fatalf("cut at %d: %d open and %d settled, want %d and %d", n, opens, len(sink.keys())-1, wantOpen, settled)
+		}
+		must(t, os.Remove(segmentPath(sub, 1)))
+	}
+}
+
+// Bytes that changed after they were written are damage: the journal refuses,
+// names the place and touches nothing.
+func TestDamageInTheMiddleRefuses(t *testing.T) {
+	dir := t.TempDir()
+	j := open(t, dir, JournalOptions{})
+	must(t, j.Begin(reserve("a"), dispatch("a", 1)))
+	second := j.segs[0].size
+	must(t, j.Settle(entry("a", 1, true)), j.Settle(entry("b", 1, true)))
+	crash(t, j)
+	path := segmentPath(dir, 1)
+	whole, err := os.ReadFile(path)
+	must(t, err)
+	for _, off := range []int64{second, second + 1, second + 5, second + frameHeader, second + 60} {
+		b := slices.Clone(whole)
+		b[off] ^= 0xff
+		must(t, os.WriteFile(path, b, 0o600))
+		_, err = OpenJournal(dir, JournalOptions{})
+		d, ok := errors.AsType[*DamageError](err)
+		if !ok || d.Offset != second || d.File != path {
+			t.Fatalf("byte %d flipped: got %v, want damage at %d", off, err, second)
+		}
+		if after, _ := os.ReadFile(path); !slices.Equal(after, b) {
+			t.Fatal("the damaged file was changed")
+		}
+	}
+	if !strings.Contains(err.Error(), fmt.Sprintf("truncate -s %d %s", second, path)) {
+		t.Errorf("the error does not say what to do: %v", err)
+	}
+	must(t, os.WriteFile(path, append([]byte("not a journal segment"), whole[21:]...), 0o600))
+	if _, err := OpenJournal(dir, JournalOptions{}); err == nil || !strings.Contains(err.Error(), "header is damaged") {
+		t.Errorf("damaged header: got %v", err)
+	}
+}
+
+func TestMissingSegmentRefuses(t *testing.T) {
+	dir := t.TempDir()
+	for _, seq := range []uint32{1, 3} {
+		must(t, os.WriteFile(segmentPath(dir, seq), header(seq), 0o600))
+	}
+	if _, err := OpenJournal(dir, JournalOptions{}); err == nil || !strings.Contains(err.Error(), segmentPath(dir, 2)+" is missing") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestSecondProcessIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	open(t, dir, JournalOptions{})
+	_, err := OpenJournal(dir, JournalOptions{})
+	if !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), fmt.Sprint(os.Getpid())) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Old segments go once they are drained, also when a request that began in the
+// first is still open at the end.
+func TestSegmentsAreDeleted(t *testing.T) {
+	dir := t.TempDir()
+	sink := &memory{}
+	j := open(t, dir, JournalOptions{Sink: sink, SegmentBytes: 4 << 10, SyncEvery: time.Microsecond})
+	must(t, j.Begin(reserve("long"), dispatch("long", 1)), j.Checkpoint(checkpoint("long", 1, 7, 7)), j.Reserve(reserve("waits")))
+	for i := range 200 {
+		must(t, j.Settle(entry(fmt.Sprint("r", i), 1, true)))
+		if i%10 == 9 {
+			must(t, j.Flush(t.Context()), j.Sync(t.Context()))
+		}
+	}
+	must(t, j.Flush(t.Context()), j.Close(t.Context()))
+	names, _ := filepath.Glob(filepath.Join(dir, "journal-*"))
+	if len(names) > 4 {
+		t.Errorf("%d segments are left: %v", len(names), names)
+	}
+	if _, err := os.Stat(segmentPath(dir, 1)); !os.IsNotExist(err) {
+		t.Errorf("the first segment is still there")
+	}
+	j = open(t, dir, JournalOptions{})
+	want := []Open{
+		{Reserve: reserve("long"), Dispatch: dispatch("long", 1), Checkpoint: checkpoint("long", 1, 7, 7), Final: true},
+		{Reserve: reserve("waits"), Final: true},
+	}
+	got := j.Recovered()
+	slices.SortFunc(got, func(a, b Open) int { return strings.Compare(string(a.Reserve.Request), string(b.Reserve.Request)) })
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("recovered (-want +got):\n%s", d)
+	}
+	if got := len(sink.keys()); got != 200 {
+		t.Errorf("sink has %d entries, want 200", got)
+	}
+}
+
+func TestDrainBatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := &memory{}
+		j := open(t, t.TempDir(), JournalOptions{Sink: sink, DrainBatch: 10})
+		start := time.Now()
+		must(t, j.Settle(entry("a", 1, true)))
+		synctest.Wait()
+		if len(sink.keys()) != 0 || j.Lag().Entries != 1 {
+			t.Errorf("drained without waiting for a batch; lag %+v", j.Lag())
+		}
+		time.Sleep(200 * time.Millisecond)
+		synctest.Wait()
+		if len(sink.keys()) != 1 || j.Lag().Entries != 0 || time.Since(start) != 200*time.Millisecond {
+			t.Errorf("after 200 ms: %v, lag %+v", sink.keys(), j.Lag())
+		}
+		for i := range 25 {
+			must(t, j.Settle(entry(fmt.Sprint(i), 1, true)))
+		}
+		synctest.Wait()
+		if got := len(sink.keys()); got < 11 {
+			t.Errorf("full batches wait: %d drained", got)
+		}
+		must(t, j.Flush(t.Context()))
+		if slices.Max(sink.batches) > 10 {
+			t.Errorf("batches of %v", sink.batches)
+		}
+	})
+}
+
+// A sink that is down delays the drain, with growing pauses, and loses nothing.
+func TestFailingSinkLosesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := &memory{err: errors.New("database is locked")}
+		var pauses []time.Duration
+		j := open(t, t.TempDir(), JournalOptions{
+			Sink: sink, RetryMax: time.Second,
+			Hooks: Hooks{DrainFailed: func(_ error, in time.Duration) { pauses = append(pauses, in) }},
+		})
+		for i := range 1200 {
+			must(t, j.Begin(reserve(fmt.Sprint(i)), dispatch(fmt.Sprint(i), 1)), j.Settle(entry(fmt.Sprint(i), 1, true)))
+		}
+		time.Sleep(10 * time.Second)
+		if lag := j.Lag(); lag.Entries != 1200 || lag.Age < 10*time.Second {
+			t.Errorf("lag %+v", lag)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := j.Flush(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("flush: got %v", err)
+		}
+		sink.fail(nil)
+		must(t, j.Flush(t.Context()))
+		if sink.seen != 1200 || len(sink.keys()) != 1200 {
+			t.Errorf("sink saw %d", sink.seen)
+		}
+		if pauses[0] != retryMin || pauses[1] != 2*retryMin || slices.Max(pauses) != time.Second {
+			t.Errorf("pauses %v", pauses)
+		}
+	})
+}
+
+// What was drained is not drained again after a restart, and what was not, is.
+func TestDrainGoesOnAfterRestart(t *testing.T) {
+	dir := t.TempDir()
+	sink := &memory{}
+	j := open(t, dir, JournalOptions{Sink: sink})
+	must(t, j.Settle(entry("a", 1, true)), j.Flush(t.Context()))
+	sink.fail(errors.New("down"))
+	must(t, j.Settle(entry("b", 1, true)))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	must(t, j.Close(ctx))
+	sink.fail(nil)
+	j = open(t, dir, JournalOptions{Sink: sink})
+	must(t, j.Flush(t.Context()))
+	if sink.seen != 2 || !slices.Equal(sink.keys(), []string{"a/1", "b/1"}) {
+		t.Errorf("sink saw %d entries: %v", sink.seen, sink.keys())
+	}
+}
+
+func TestSyncGroups(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &disk{}
+		j := open(t, t.TempDir(), JournalOptions{open: d.open})
+		synctest.Wait()
+		d.set(func(d *disk) { d.syncs = 0 })
+		for i := range 100 {
+			must(t, j.Reserve(reserve(fmt.Sprint(i))))
+		}
+		time.Sleep(10 * time.Millisecond)
+		synctest.Wait()
+		if d.syncs != 1 || j.synced != j.end() {
+			t.Errorf("%d fsyncs for one group", d.syncs)
+		}
+		time.Sleep(time.Minute)
+		if d.syncs != 1 {
+			t.Errorf("%d fsyncs of a clean journal", d.syncs)
+		}
+		start := time.Now()
+		var wg sync.WaitGroup
+		for i := range 50 {
+			must(t, j.Reserve(reserve(fmt.Sprint("w", i))))
+			wg.Go(func() { must(t, j.Sync(t.Context())) })
+		}
+		wg.Wait()
+		if time.Since(start) != 0 || d.syncs > 52 {
+			t.Errorf("waited %v in %d fsyncs", time.Since(start), d.syncs)
+		}
+	})
+}
+
+// A full disk: admission stops with ledger_busy, no byte of the failed write
+// stays, settlements use the ballast, then wait in memory; all goes on by itself
+// when space returns.
+func TestDiskFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		d, sink := &disk{}, &memory{}
+		j := open(t, dir, JournalOptions{Sink: sink, open: d.open, Ballast: 64 << 10, KeepMax: 2})
+		must(t, j.Begin(reserve("a"), dispatch("a", 1)), j.Begin(reserve("b"), dispatch("b", 1)))
+		d.set(func(d *disk) { d.writeErr, d.short = syscall.ENOSPC, 7 })
+		err := j.Reserve(reserve("c"))
+		if e := sluice.AsError(err); e.Reason != sluice.LedgerBusy || e.Kind != sluice.KindOverloaded || !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("reserve: got %v", err)
+		}
+		if info, _ := os.Stat(segmentPath(dir, 1)); info.Size() != j.segs[0].size {
+			t.Errorf("the file has %d bytes, the records %d", info.Size(), j.segs[0].size)
+		}
+		for i, id := range []string{"a", "b", "x"} {
+			err := j.Settle(entry(id, 1, true))
+			if !errors.Is(err, syscall.ENOSPC) || errors.Is(err, ErrNotKept) != (i == 2) {
+				t.Errorf("settle %s: got %v", id, err)
+			}
+		}
+		if _, err := os.Stat(j.ballastPath()); !os.IsNotExist(err) {
+			t.Error("the ballast was not freed")
+		}
+		if l := j.Lag(); l.Kept != 2 || l.Entries != 2 || j.Err() == nil {
+			t.Errorf("lag %+v, err %v", l, j.Err())
+		}
+		time.Sleep(time.Minute)
+		d.set(func(d *disk) { d.writeErr = nil })
+		must(t, j.Flush(t.Context()))
+		if !slices.Equal(sink.keys(), []string{"a/1", "b/1"}) || j.Err() != nil {
+			t.Errorf("sink %v, err %v", sink.keys(), j.Err())
+		}
+		time.Sleep(2 * time.Second)
+		if _, err := os.Stat(j.ballastPath()); err != nil {
+			t.Error("the ballast was not set aside again")
+		}
+		must(t, j.Reserve(reserve("c")))
+	})
+}
+
+func TestBallastTakesSettlements(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, sink := &disk{}, &memory{}
+		dir := t.TempDir()
+		j := open(t, dir, JournalOptions{Sink: sink, open: d.open, Ballast: 64 << 10})
+		must(t, j.Begin(reserve("a"), dispatch("a", 1)))
+		// The disk is full for as long as the ballast exists.
+		o := j.o.open
+		_ = o
+		d.set(func(d *disk) { d.writeErr = syscall.ENOSPC })
+		j.mu.Lock()
+		j.f = &untilGone{j.f, j.ballastPath(), d}
+		j.mu.Unlock()
+		must(t, j.Settle(entry("a", 1, true)))
+		if err := j.Reserve(reserve("b")); sluice.AsError(err).Reason != sluice.LedgerBusy {
+			t.Errorf("reserve on the ballast: got %v", err)
+		}
+		must(t, j.Flush(t.Context()))
+	})
+}
+
+// untilGone lets writes through once a file has been deleted.
+type untilGone struct {
+	file
+	path string
+	d    *disk
+}
+
+func (f *untilGone) WriteAt(p []byte, off int64) (int, error) {
+	if _, err := os.Stat(f.path); os.IsNotExist(err) {
+		return f.file.(*diskFile).file.WriteAt(p, off)
+	}
+	return f.file.WriteAt(p, off)
+}
+
+// A partial write that cannot even be cut away is cut away before the next.
+func TestPartialWriteIsCutAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		d := &disk{}
+		j := open(t, dir, JournalOptions{open: d.open})
+		must(t, j.Reserve(reserve("a")))
+		d.set(func(d *disk) { d.writeErr, d.short, d.truncErr = syscall.EIO, 50, syscall.EIO })
+		if j.Reserve(reserve("b")) == nil || j.Reserve(reserve("c")) == nil {
+			t.Fatal("no error")
+		}
+		d.set(func(d *disk) { d.writeErr, d.truncErr = nil, nil })
+		must(t, j.Release("a"), j.Close(t.Context()))
+		j = open(t, dir, JournalOptions{})
+		if len(j.Recovered()) != 0 {
+			t.Errorf("recovered %v", j.Recovered())
+		}
+	})
+}
+
+// A failed fsync may have dropped the pages: the records are written again
+// before the next one, and nobody is told that they are safe in between.
+func TestFailedSyncIsWrittenAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		d := &disk{}
+		j := open(t, dir, JournalOptions{open: d.open})
+		must(t, j.Reserve(reserve("a")), j.Sync(t.Context()))
+		d.set(func(d *disk) { d.syncErr = syscall.EIO })
+		must(t, j.Reserve(reserve("b")))
+		if err := j.Sync(t.Context()); !errors.Is(err, syscall.EIO) || sluice.AsError(err).Reason != sluice.LedgerBusy {
+			t.Errorf("sync: got %v", err)
+		}
+		if err := j.Reserve(reserve("c")); !errors.Is(err, syscall.EIO) {
+			t.Errorf("reserve: got %v", err)
+		}
+		must(t, j.Release("a")) // ends are recorded all the same
+		if err := j.Sync(t.Context()); err == nil {
+			t.Error("sync said yes while the disk fails")
+		}
+		d.set(func(d *disk) { d.syncErr = nil })
+		time.Sleep(2 * time.Second)
+		must(t, j.Err(), j.Reserve(reserve("c")), j.Sync(t.Context()))
+	})
+}
+
+func TestClosedJournal(t *testing.T) {
+	j := open(t, t.TempDir(), JournalOptions{Sink: &memory{}})
+	must(t, j.Settle(entry("a", 1, true)), j.Close(t.Context()))
+	for name, err := range map[string]error{
+		"reserve": j.Reserve(reserve("b")), "settle": j.Settle(entry("b", 1, true)), "sync": j.Sync(t.Context()), "close": j.Close(t.Context()),
+	} {
+		if !errors.Is(err, ErrClosed) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	must(t, j.Flush(t.Context())) // all is drained
+}

@@ -1,0 +1,3 @@
+// Package store is SQL for ledger and auth records on SQLite and Postgres: one
+// implementation.
+package store
