@@ -1,0 +1,133 @@
+// Package sdk runs openai-go, unchanged but for base URL and key, against a live
+// gateway. It is a module of its own: compiling the client takes minutes. Run
+// by test/sdk/sdk_test.go, which sets the environment.
+package sdk
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"testing"
+
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/shared"
+)
+
+const question = "Tell me about the sluices of the Rhine. [[tokens=60]]"
+
+func client(t *testing.T, keyVariable string) openai.Client {
+	t.Helper()
+	url, key := os.Getenv("SLUICE_URL"), os.Getenv(keyVariable)
+	if url == "" || key == "" {
+		t.Fatal("SLUICE_URL and keys are not set: run this through test/sdk/sdk_test.go")
+	}
+	return openai.NewClient(option.WithBaseURL(url+"/v1"), option.WithAPIKey(key), option.WithMaxRetries(0))
+}
+
+func ask(model, text string) openai.ChatCompletionNewParams {
+	return openai.ChatCompletionNewParams{Model: model, Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage(text)}}
+}
+
+func withTools(p openai.ChatCompletionNewParams) openai.ChatCompletionNewParams {
+	for _, name := range []string{"get_weather", "get_time"} {
+		p.Tools = append(p.Tools, openai.ChatCompletionFunctionTool(shared.FunctionDefinitionParam{
+			Name:       name,
+			Parameters: shared.FunctionParameters{"type": "object", "properties": map[string]any{"city": map[string]any{"type": "string"}}},
+		}))
+	}
+	return p
+}
+
+func TestPlain(t *testing.T) {
+	c := client(t, "SLUICE_KEY")
+	got, err := c.Chat.Completions.New(t.Context(), ask("sim-small", question))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Usage.CompletionTokens != 60 || got.Choices[0].Message.Content == "" {
+		t.Errorf("usage %+v, text %q", got.Usage, got.Choices[0].Message.Content)
+	}
+}
+
+func TestStreamed(t *testing.T) {
+	c := client(t, "SLUICE_KEY")
+	p := ask("sim-small", question)
+	p.StreamOptions.IncludeUsage = openai.Bool(true)
+	stream := c.Chat.Completions.NewStreaming(t.Context(), p)
+	var all openai.ChatCompletionAccumulator
+	for stream.Next() {
+		all.AddChunk(stream.Current())
+	}
+	if err := stream.Err(); err != nil {
+		t.Fatal(err)
+	}
+	if all.Usage.CompletionTokens != 60 || all.Choices[0].FinishReason != "stop" {
+		t.Errorf("usage %+v, finish %q", all.Usage, all.Choices[0].FinishReason)
+	}
+}
+
+func TestParallelTools(t *testing.T) {
+	c := client(t, "SLUICE_KEY")
+	stream := c.Chat.Completions.NewStreaming(t.Context(), withTools(ask("sim-small", "weather and time in Basel?")))
+	var all openai.ChatCompletionAccumulator
+	for stream.Next() {
+		all.AddChunk(stream.Current())
+	}
+	if err := stream.Err(); err != nil {
+		t.Fatal(err)
+	}
+	calls := all.Choices[0].Message.ToolCalls
+	if len(calls) != 2 {
+		t.Fatalf("%d tool calls, want 2", len(calls))
+	}
+	for _, call := range calls {
+		if !json.Valid([]byte(call.Function.Arguments)) {
+			t.Errorf("arguments of %s are not JSON: %q", call.Function.Name, call.Function.Arguments)
+		}
+	}
+}
+
+func TestCancelInMidStream(t *testing.T) {
+	c := client(t, "SLUICE_KEY")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	stream := c.Chat.Completions.NewStreaming(ctx, ask("sim-small", "On and on. [[tokens=2000!gap=20ms]]"))
+	n := 0
+	for stream.Next() {
+		if n++; n == 5 {
+			cancel()
+		}
+	}
+	if !errors.Is(stream.Err(), context.Canceled) {
+		t.Errorf("the stream ended with %v", stream.Err())
+	}
+}
+
+func TestRateLimit(t *testing.T) {
+	c := client(t, "SLUICE_SMALL_KEY")
+	var failed *openai.Error
+	for range 2 {
+		if _, err := c.Chat.Completions.New(t.Context(), ask("sim-small", "[[tokens=2]]")); err != nil && !errors.As(err, &failed) {
+			t.Fatalf("not an API error: %v", err)
+		}
+	}
+	if failed == nil || failed.StatusCode != 429 || failed.Code != "rate_limit_exceeded" {
+		t.Errorf("got %v", failed)
+	}
+}
+
+func TestUpstreamDeath(t *testing.T) {
+	c := client(t, "SLUICE_KEY")
+	for _, model := range []string{"dies", "truncates"} {
+		stream := c.Chat.Completions.NewStreaming(t.Context(), ask(model, question))
+		n := 0
+		for stream.Next() {
+			n++
+		}
+		if n == 0 || stream.Err() == nil {
+			t.Errorf("%s: %d chunks, then %v: a death must not read as an end", model, n, stream.Err())
+		}
+	}
+}
