@@ -1,0 +1,403 @@
+package config
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"sluice"
+	"sluice/internal/auth"
+	"sluice/internal/price"
+	"sluice/internal/route"
+	"sluice/internal/upstream"
+	"sluice/internal/wire"
+)
+
+// Snapshot is a configuration ready to be put in force: names are resolved, and
+// nothing that follows can fail. It is immutable.
+type Snapshot struct {
+	// Version identifies the content of the configuration, without its secrets:
+	// 12 hexadecimal digits. It is recorded with every request. A change of a
+	// secret alone does not change it.
+	Version string
+
+	Table    *route.Table
+	Targets  map[sluice.BackendID]*upstream.Target
+	Lost     map[sluice.BackendID]LostCharge // what an attempt is charged whose usage never became known
+	Records  auth.Records                    // what the file declares
+	Settings Settings
+	Warnings Problems // what is questionable; none stops the gateway
+}
+
+// Settings are the values that belong to the process.
+type Settings struct {
+	Listen, AdminListen string
+	Data                string
+	Store               sluice.Secret // sqlite:PATH or postgres://…; empty takes SQLite below Data
+	BodyLimit           int64         // bytes
+	KeepaliveAfter      time.Duration
+	LameDuck, Drain     time.Duration
+	LogLevel            slog.Level
+	LogJSON             bool
+	Pepper              sluice.Secret // of auth.NewHasher
+	KeyPoll, StaleMax   time.Duration // of auth.KeeperOptions
+}
+
+// Fixed lists the settings, by their path, in which s differs from old and that
+// a running process cannot change.
+func (s Settings) Fixed(old Settings) []string {
+	var out []string
+	for _, f := range []struct {
+		path    string
+		changed bool
+	}{
+		{"listen", s.Listen != old.Listen},
+		{"admin.listen", s.AdminListen != old.AdminListen},
+		{"data", s.Data != old.Data},
+		{"store", s.Store != old.Store},
+		{"keys.pepper", s.Pepper != old.Pepper},
+		{"keys.poll", s.KeyPoll != old.KeyPoll},
+		{"keys.stale_max", s.StaleMax != old.StaleMax},
+	} {
+		if f.changed {
+			out = append(out, f.path)
+		}
+	}
+	return out
+}
+
+// Known is what a catalogue knows of a model.
+type Known struct {
+	Price              *price.Row // nil if it has none
+	Context, MaxOutput sluice.Tokens
+}
+
+// CompileOptions is what a configuration is compiled with.
+type CompileOptions struct {
+	// Lookup finds a provider's model in the catalogue; nil knows nothing.
+	Lookup func(provider, model string) (Known, bool)
+	// SimulatedURL is the address of the fleet simulated in this process, up to
+	// and with /v1. Providers marked simulated need it.
+	SimulatedURL string
+}
+
+// Compile resolves a configuration. The error is Problems. It changes nothing:
+// a caller that gets an error keeps the Snapshot that it has.
+func Compile(c *Config, o CompileOptions) (*Snapshot, error) {
+	version, err := c.version()
+	if err != nil {
+		return nil, err
+	}
+	b := &builder{c: c, o: o, s: &Snapshot{
+		Version:  version,
+		Table:    &route.Table{Version: version, Models: make(map[sluice.ModelID]*route.Model), Pools: make(map[sluice.PoolID]*route.Pool), Fleet: slices.Clone(c.Limits)},
+		Targets:  make(map[sluice.BackendID]*upstream.Target),
+		Lost:     make(map[sluice.BackendID]LostCharge),
+		Settings: c.settings(),
+	}}
+	for _, name := range sorted(c.Pools) {
+		b.pool(name, c.Pools[name])
+	}
+	for _, name := range sorted(c.Models) {
+		b.model(name, c.Models[name])
+	}
+	b.s.Records = c.records(auth.NewHasher(b.s.Settings.Pepper))
+	if len(b.problems) > 0 {
+		b.problems.sort()
+		return nil, b.problems
+	}
+	b.s.Warnings = append(b.s.Warnings, c.Lint()...)
+	b.s.Warnings.sort()
+	return b.s, nil
+}
+
+// version hashes the effective configuration, secrets hidden.
+func (c *Config) version() (string, error) {
+	text, err := c.JSON()
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:6]), nil
+}
+
+func (c *Config) settings() Settings {
+	reveal := func(s *Secret) sluice.Secret {
+		if s == nil {
+			return sluice.Secret{}
+		}
+		return s.Secret
+	}
+	return Settings{
+		Listen: string(c.Listen), AdminListen: string(c.Admin.Listen), Data: c.Data, Store: reveal(c.Store),
+		BodyLimit: int64(c.BodyLimit), KeepaliveAfter: time.Duration(c.KeepaliveAfter),
+		LameDuck: time.Duration(c.LameDuck), Drain: time.Duration(c.Drain),
+		LogLevel: slog.Level(c.Log.Level), LogJSON: c.Log.Format == "json",
+		Pepper: reveal(c.Keys.Pepper), KeyPoll: time.Duration(c.Keys.Poll), StaleMax: time.Duration(c.Keys.StaleMax),
+	}
+}
+
+// builder makes one Snapshot.
+type builder struct {
+	c        *Config
+	o        CompileOptions
+	s        *Snapshot
+	problems Problems
+}
+
+func (b *builder) problem(path, fix, cause string) {
+	b.problems = append(b.problems, b.c.problem(path, fix, cause))
+}
+
+func (c *Config) problem(path, fix, cause string) Problem {
+	return Problem{File: c.file, Pos: near(c.pos, path), Path: path, Cause: cause, Fix: fix}
+}
+
+func (b *builder) pool(name string, p *Pool) {
+	out := &route.Pool{ID: sluice.PoolID(name), Queue: route.QueueBounds{
+		Requests: int64(p.Queue.Requests), Bytes: int64(p.Queue.Bytes), Work: sluice.Tokens(p.Queue.Work), MaxWait: time.Duration(p.Queue.MaxWait),
+	}}
+	for i := range p.Backends {
+		out.Backends = append(out.Backends, b.backend(index(join(join("pools", name), "backends"), i), &p.Backends[i]))
+	}
+	b.s.Table.Pools[out.ID] = out
+}
+
+func (b *builder) model(name string, m *Model) {
+	out := &route.Model{ID: sluice.ModelID(name), Limits: slices.Clone(m.Limits)}
+	for _, p := range m.Pools {
+		out.Pools = append(out.Pools, sluice.PoolID(p))
+	}
+	for _, f := range m.Fallback {
+		out.Fallback = append(out.Fallback, sluice.PoolID(f.Pool))
+	}
+	b.s.Table.Models[out.ID] = out
+}
+
+func (b *builder) backend(path string, x *Backend) *route.Backend {
+	p := b.c.Providers[x.Provider]
+	out := &route.Backend{
+		ID: sluice.BackendID(x.Name), Provider: sluice.ProviderID(x.Provider), Model: x.Model, Dialect: string(p.Dialect),
+		Region: x.Region, Domain: x.domain(), Weight: x.Weight,
+		Capacity: route.Capacity{
+			Concurrency: int64(x.Capacity.Concurrency), KVTokens: sluice.Tokens(x.Capacity.KVTokens), PrefillTokens: sluice.Tokens(x.Capacity.PrefillTokens),
+		},
+		Context: sluice.Tokens(x.Context), MaxOutput: sluice.Tokens(x.MaxOutput),
+		StopsOnCancel: first(x.StopsOnCancel, p.StopsOnCancel, p.Engine != "" || p.Simulated),
+	}
+	b.price(path, out, x, p)
+	b.s.Targets[out.ID] = b.target(path, x, p)
+	b.s.Lost[out.ID] = p.LostCharge
+	return out
+}
+
+// domain is the backend's failure domain.
+func (x *Backend) domain() string {
+	if x.Domain == "" {
+		return x.Provider
+	}
+	return x.Domain
+}
+
+func first(a, b *bool, otherwise bool) bool {
+	switch {
+	case a != nil:
+		return *a
+	case b != nil:
+		return *b
+	}
+	return otherwise
+}
+
+// price finds the backend's price: its own, that of prices, its provider's, the
+// catalogue's; and the ceiling for when there is none.
+func (b *builder) price(path string, out *route.Backend, x *Backend, p *Provider) {
+	version := "config " + b.s.Version
+	known, found := b.lookup(x, p)
+	switch override := b.c.Prices[x.Provider+"/"+x.Model]; {
+	case x.Price != nil:
+		out.Price = x.Price.row(x.Provider, x.Model, version)
+	case override != nil:
+		out.Price = override.row(x.Provider, x.Model, version)
+	case p.Price != nil:
+		out.Price = p.Price.row(x.Provider, x.Model, version)
+	case found:
+		out.Price = known.Price
+	}
+	if out.Context == 0 {
+		out.Context = known.Context
+	}
+	if out.MaxOutput == 0 {
+		out.MaxOutput = known.MaxOutput
+	}
+	policy := b.c.UnknownPrice
+	if p.UnknownPrice != nil {
+		policy = *p.UnknownPrice
+	}
+	if x.UnknownPrice != nil {
+		policy = *x.UnknownPrice
+	}
+	if policy.Ceiling != nil {
+		ceiling := Price{Rates: *policy.Ceiling}
+		out.Ceiling = ceiling.row(x.Provider, x.Model, version+" ceiling")
+	}
+	if out.Price == nil {
+		effect := "requests to it are refused"
+		if out.Ceiling != nil {
+			effect = "requests to it are charged the ceiling"
+		}
+		b.s.Warnings = append(b.s.Warnings, b.c.problem(path, "add price: {input: $0.10, output: $0.40} in dollars per million tokens, or price: free",
+			"backend "+x.Name+" has no price: "+effect))
+	}
+}
+
+// hosts are the catalogue's names of providers by the host of their API.
+var hosts = map[string]string{
+	"api.openai.com": "openai", "api.anthropic.com": "anthropic", "openrouter.ai": "openrouter", "api.mistral.ai": "mistral",
+	"api.groq.com": "groq", "api.deepseek.com": "deepseek", "api.together.xyz": "together", "api.fireworks.ai": "fireworks",
+	"api.x.ai": "xai", "generativelanguage.googleapis.com": "gemini", "api.perplexity.ai": "perplexity", "api.cerebras.ai": "cerebras",
+}
+
+// lookup asks the catalogue, under the name that the provider is declared to
+// have there, else that of its host, else its own.
+func (b *builder) lookup(x *Backend, p *Provider) (Known, bool) {
+	if b.o.Lookup == nil {
+		return Known{}, false
+	}
+	name := p.Catalog
+	if name == "" {
+		base := p.BaseURL
+		if x.BaseURL != "" {
+			base = x.BaseURL
+		}
+		name = x.Provider
+		if u, err := url.Parse(base); err == nil && hosts[u.Hostname()] != "" {
+			name = hosts[u.Hostname()]
+		}
+	}
+	return b.o.Lookup(name, x.Model)
+}
+
+func (b *builder) target(path string, x *Backend, p *Provider) *upstream.Target {
+	base, at := p.BaseURL, path
+	switch {
+	case p.Simulated:
+		base, at = b.o.SimulatedURL, join(path, "provider")
+		if base == "" {
+			b.problem(at, "run it with a simulated fleet, or give the provider a base_url", "provider "+x.Provider+" is simulated, and there is no simulated fleet")
+			return nil
+		}
+	case x.BaseURL != "":
+		base = x.BaseURL
+	}
+	u, err := url.Parse(base)
+	if err != nil {
+		b.problem(at, "write one such as https://api.openai.com/v1", "the address is malformed")
+		return nil
+	}
+	t := &upstream.Target{
+		BaseURL: u, Dialect: wire.Dialect(p.Dialect), Engine: string(p.Engine), AllowPrivate: p.AllowPrivate || p.Simulated,
+		Header: make(http.Header), Timeouts: p.Timeouts.upstream(),
+	}
+	switch {
+	case x.APIKey != nil:
+		t.APIKey = x.APIKey.Secret
+	case p.APIKey != nil:
+		t.APIKey = p.APIKey.Secret
+	}
+	for name, v := range p.Headers {
+		t.Header.Set(name, v.Reveal())
+	}
+	if err := t.Validate(); err != nil {
+		b.problem(at, "", err.Error())
+		return nil
+	}
+	return t
+}
+
+func (t Timeouts) upstream() upstream.Timeouts {
+	return upstream.Timeouts{
+		Connect: time.Duration(t.Connect), Headers: time.Duration(t.Headers), FirstToken: time.Duration(t.FirstToken),
+		Idle: time.Duration(t.Idle), Total: time.Duration(t.Total), Rate: int64(t.MinRate),
+	}
+}
+
+// records turns what the file declares into what auth keeps.
+func (c *Config) records(h auth.Hasher) auth.Records {
+	var r auth.Records
+	for _, name := range sorted(c.Plans) {
+		r.Plans = append(r.Plans, c.planRecord(name, c.Plans[name]))
+	}
+	for _, name := range sorted(c.Tenants) {
+		t := c.Tenants[name]
+		path := join("tenants", name)
+		out := auth.Tenant{
+			ID: sluice.TenantID(name), Name: t.Name, Plan: sluice.PlanID(t.Plan), Suspended: t.Suspended,
+			Models: modelIDs(t.Models), Limits: slices.Clone(t.Limits), Origin: c.origin(path),
+		}
+		for _, p := range sorted(t.Projects) {
+			out.Projects = append(out.Projects, auth.Project{
+				ID: sluice.ProjectID(p), Name: t.Projects[p].Name, Models: modelIDs(t.Projects[p].Models), Limits: slices.Clone(t.Projects[p].Limits),
+			})
+		}
+		r.Tenants = append(r.Tenants, out)
+		for _, k := range sorted(t.Keys) {
+			r.Keys = append(r.Keys, c.keyRecord(join(join(path, "keys"), k), k, out.ID, t.Keys[k], h))
+		}
+	}
+	return r
+}
+
+func (c *Config) origin(path string) auth.Origin {
+	return auth.Origin{File: c.file, Line: near(c.pos, path).Line}
+}
+
+func (c *Config) planRecord(name string, p *Plan) auth.Plan {
+	out := auth.Plan{
+		ID: sluice.PlanID(name), Class: p.Class, Classes: slices.Clone(p.Classes), Weight: p.Weight, Models: modelIDs(p.Models),
+		MaxWait: time.Duration(p.MaxWait), MaxOutput: sluice.Tokens(p.MaxOutput), Spend: auth.Spend(p.Spend),
+		BudgetStatus: int(p.BudgetStatus), JournalSync: auth.Sync(p.JournalSync),
+		Limits: slices.Clone(p.Limits), PerProject: slices.Clone(p.PerProject), PerKey: slices.Clone(p.PerKey),
+		Origin: c.origin(join("plans", name)),
+	}
+	for m, l := range maps.All(p.PerModel) {
+		if out.PerModel == nil {
+			out.PerModel = make(map[sluice.ModelID][]sluice.Limit)
+		}
+		out.PerModel[sluice.ModelID(m)] = slices.Clone(l)
+	}
+	return out
+}
+
+func (c *Config) keyRecord(path, name string, tenant sluice.TenantID, k *Key, h auth.Hasher) auth.Key {
+	ref, _ := auth.Parse(k.Secret.Reveal()) // validated when the file was read
+	out := auth.Key{
+		ID: ref.ID, Env: ref.Env, Name: name, Tenant: tenant, Project: sluice.ProjectID(k.Project),
+		Secrets: []auth.SecretHash{{Hash: ref.Hash(h)}}, Models: modelIDs(k.Models), Limits: slices.Clone(k.Limits),
+		Disabled: k.Disabled, Origin: c.origin(path),
+	}
+	if out.Project == "" {
+		out.Project = sluice.DefaultProject
+	}
+	if k.NotAfter != nil {
+		out.NotAfter = k.NotAfter.Time
+	}
+	for _, old := range k.Previous {
+		prev, _ := auth.Parse(old.Secret.Reveal())
+		out.Secrets = append(out.Secrets, auth.SecretHash{Hash: prev.Hash(h), NotAfter: old.NotAfter.Time})
+	}
+	return out
+}
+
+func modelIDs(names []string) []sluice.ModelID {
+	var out []sluice.ModelID
+	for _, n := range names {
+		out = append(out, sluice.ModelID(n))
+	}
+	return out
+}

@@ -1,0 +1,291 @@
+package config
+
+import (
+	"encoding/json"
+
+	"sluice"
+)
+
+// Config is one configuration file, with its defaults filled in.
+type Config struct {
+	Listen Address `json:"listen,omitempty" jsonschema:"where the data plane listens"`
+	Admin  Admin   `json:"admin,omitempty" jsonschema:"the admin plane: API, console, metrics, health"`
+	Data   string  `json:"data,omitempty" jsonschema:"directory of the journal and, by default, of the store"`
+	Store  *Secret `json:"store,omitempty" jsonschema:"store of entries and of what the API creates: sqlite:PATH or postgres://…; sqlite below data if left out"`
+	Shared *Secret `json:"shared,omitempty" jsonschema:"redis://… for limits that several replicas share; not yet in force"`
+
+	BodyLimit      Bytes    `json:"body_limit,omitempty" jsonschema:"largest request body"`
+	KeepaliveAfter Duration `json:"keepalive_after,omitempty" jsonschema:"silence before the first content after which a stream is kept alive; until then status and headers are true"`
+	LameDuck       Duration `json:"lame_duck,omitempty" jsonschema:"how long a stopping gateway answers not ready and still accepts"`
+	Drain          Duration `json:"drain,omitempty" jsonschema:"how long a stopping gateway lets running requests finish"`
+	Log            Log      `json:"log,omitempty" jsonschema:"the log on standard error"`
+	Keys           Keys     `json:"keys,omitempty" jsonschema:"how keys are checked"`
+
+	UnknownPrice UnknownPrice      `json:"unknown_price,omitempty" jsonschema:"what happens to a request whose backend has no price: refuse, or {ceiling: RATES}"`
+	Prices       map[string]*Price `json:"prices,omitempty" jsonschema:"prices by PROVIDER/MODEL, before those of the built-in catalogue; providers are those of this file, models those of the provider"`
+	Limits       Limits            `json:"limits,omitempty" jsonschema:"limits of the whole fleet, over all tenants"`
+
+	Providers map[string]*Provider `json:"providers,omitempty" jsonschema:"accounts at providers and families of engines, by name"`
+	Pools     map[string]*Pool     `json:"pools,omitempty" jsonschema:"backends that share a queue, by name"`
+	Models    map[string]*Model    `json:"models,omitempty" jsonschema:"public model names that clients ask for"`
+	Plans     map[string]*Plan     `json:"plans,omitempty" jsonschema:"limits and class that tenants have, by name"`
+	Tenants   map[string]*Tenant   `json:"tenants,omitempty" jsonschema:"tenants with their projects and keys; what is declared here is read-only in the API"`
+
+	file string
+	pos  map[string]Pos
+}
+
+func (c *Config) setDefaults() {
+	*c = Config{
+		Listen:         "127.0.0.1:8080",
+		Admin:          Admin{Listen: "127.0.0.1:8081"},
+		Data:           "./sluice-data",
+		BodyLimit:      32 << 20,
+		KeepaliveAfter: Duration(15e9),
+		LameDuck:       Duration(5e9),
+		Drain:          Duration(120e9),
+		Log:            Log{Format: "text"},
+		Keys:           Keys{Poll: Duration(1e9)},
+	}
+}
+
+// Admin is the admin plane.
+type Admin struct {
+	Listen Address `json:"listen,omitempty" jsonschema:"where the admin plane listens; keep it off the internet"`
+}
+
+// Log is the log.
+type Log struct {
+	Level  LogLevel  `json:"level,omitempty" jsonschema:"debug, info, warn or error"`
+	Format LogFormat `json:"format,omitempty" jsonschema:"text or json"`
+}
+
+// LogFormat is text or json.
+type LogFormat string
+
+func (LogFormat) words() []string { return []string{"text", "json"} }
+
+// Keys is how keys are checked.
+type Keys struct {
+	Pepper   *Secret  `json:"pepper,omitempty" jsonschema:"secret that is mixed into the hashes of keys, kept outside of the store; changing it makes every stored key unknown"`
+	Poll     Duration `json:"poll,omitempty" jsonschema:"how often the store is asked whether keys have changed, at most 2s"`
+	StaleMax Duration `json:"stale_max,omitempty" jsonschema:"how long keys stay valid while the store is down; for ever if 0"`
+}
+
+// Provider is an account at a provider, or a family of engines.
+type Provider struct {
+	Dialect       Dialect            `json:"dialect" jsonschema:"what it speaks: openai or anthropic"`
+	BaseURL       string             `json:"base_url,omitempty" jsonschema:"address up to and with the version, such as https://api.openai.com/v1"`
+	APIKey        *Secret            `json:"api_key,omitempty" jsonschema:"its key: ${NAME} or file:/path"`
+	Engine        Engine             `json:"engine,omitempty" jsonschema:"the engine, if you run it: vllm, sglang, llamacpp, ollama or other"`
+	Headers       map[string]*Secret `json:"headers,omitempty" jsonschema:"headers added to every call, such as an organization"`
+	Simulated     bool               `json:"simulated,omitempty" jsonschema:"the fleet simulated inside of this process; has no base_url"`
+	AllowPrivate  bool               `json:"allow_private,omitempty" jsonschema:"let the host name resolve to private addresses"`
+	Catalog       string             `json:"catalog,omitempty" jsonschema:"the provider's name in the built-in catalogue of prices, if it is not the name here"`
+	Timeouts      Timeouts           `json:"timeouts,omitempty" jsonschema:"deadlines of one attempt"`
+	StopsOnCancel *bool              `json:"stops_on_cancel,omitempty" jsonschema:"whether generation and billing stop when the connection closes; true for an engine, else false"`
+	LostCharge    LostCharge         `json:"lost_charge,omitempty" jsonschema:"what an attempt is charged whose usage never became known: estimate, or bound (all that it could have cost)"`
+	Price         *Price             `json:"price,omitempty" jsonschema:"price of every model here that has none of its own: RATES, or free"`
+	UnknownPrice  *UnknownPrice      `json:"unknown_price,omitempty" jsonschema:"as at the top, for this provider"`
+}
+
+func (p *Provider) setDefaults() { p.LostCharge = LostEstimate }
+
+// Dialect is what a backend speaks.
+type Dialect string
+
+func (Dialect) words() []string { return []string{"openai", "anthropic"} }
+
+// Engine is a server that the operator runs.
+type Engine string
+
+func (Engine) words() []string { return []string{"vllm", "sglang", "llamacpp", "ollama", "other"} }
+
+// LostCharge is what an attempt is charged whose usage never became known.
+type LostCharge string
+
+// The charges.
+const (
+	LostEstimate LostCharge = "estimate"
+	LostBound    LostCharge = "bound"
+)
+
+func (LostCharge) words() []string { return []string{string(LostEstimate), string(LostBound)} }
+
+// Timeouts bounds the stages of one attempt; what is left out takes the
+// default of upstream.
+type Timeouts struct {
+	Connect    Duration `json:"connect,omitempty" jsonschema:"look-up and connect"`
+	Headers    Duration `json:"headers,omitempty" jsonschema:"from sending to the headers of a stream"`
+	FirstToken Duration `json:"first_token,omitempty" jsonschema:"from sending to the first content"`
+	Idle       Duration `json:"idle,omitempty" jsonschema:"between two events of a stream"`
+	Total      Duration `json:"total,omitempty" jsonschema:"from sending to the end"`
+	MinRate    Count    `json:"min_rate,omitempty" jsonschema:"least tokens per second of a stream, over ten seconds; no bound if 0"`
+}
+
+// Pool is backends that share a queue.
+type Pool struct {
+	Backends  []Backend             `json:"backends" jsonschema:"its backends"`
+	Queue     Queue                 `json:"queue,omitempty" jsonschema:"bounds of its queue; what is left out takes the default"`
+	Classes   map[string]ClassShare `json:"classes,omitempty" jsonschema:"protected shares by class; not yet in force"`
+	Contracts []Contract            `json:"contracts,omitempty" jsonschema:"capacity reserved for tenants; not yet in force"`
+}
+
+// Queue bounds a pool's queue.
+type Queue struct {
+	Requests Count    `json:"requests,omitempty" jsonschema:"waiting requests"`
+	Bytes    Bytes    `json:"bytes,omitempty" jsonschema:"bodies of waiting requests"`
+	Work     Count    `json:"work,omitempty" jsonschema:"input and held output tokens of waiting requests"`
+	MaxWait  Duration `json:"max_wait,omitempty" jsonschema:"longest wait where neither request nor plan says less"`
+}
+
+// ClassShare is a class's part of a pool.
+type ClassShare struct {
+	Share    Percent `json:"share,omitempty" jsonschema:"guaranteed part of the pool"`
+	Headroom Percent `json:"headroom,omitempty" jsonschema:"part kept free for bursts of the class"`
+	Ceiling  Percent `json:"ceiling,omitempty" jsonschema:"most that it may borrow up to"`
+}
+
+// Contract is capacity of a pool reserved for a tenant.
+type Contract struct {
+	Tenant        string `json:"tenant" jsonschema:"whose it is"`
+	Concurrency   Count  `json:"concurrency,omitempty" jsonschema:"requests at a time"`
+	KVTokens      Count  `json:"kv_tokens,omitempty" jsonschema:"KV memory in tokens"`
+	WorkPerSecond Count  `json:"work_per_second,omitempty" jsonschema:"work per second in tokens"`
+	Lend          Lend   `json:"lend,omitempty" jsonschema:"to whom it is lent while idle: none, short (requests that end soon) or all"`
+}
+
+// Lend is to whom idle reserved capacity is lent.
+type Lend string
+
+func (Lend) words() []string { return []string{"none", "short", "all"} }
+
+// Backend is one upstream model at one provider account or engine replica.
+type Backend struct {
+	Name          string        `json:"name" jsonschema:"unique over all pools; it stands in sluice-backend, metrics and the ledger"`
+	Provider      string        `json:"provider" jsonschema:"a name of providers"`
+	BaseURL       string        `json:"base_url,omitempty" jsonschema:"its own address; the provider's if left out"`
+	APIKey        *Secret       `json:"api_key,omitempty" jsonschema:"its own key; the provider's if left out"`
+	Model         string        `json:"model" jsonschema:"the provider's name of the model"`
+	Region        string        `json:"region,omitempty" jsonschema:"where it runs"`
+	Domain        string        `json:"domain,omitempty" jsonschema:"failure domain: what fails together; the provider's name if left out"`
+	Weight        int64         `json:"weight,omitempty" jsonschema:"share of the pool's requests; 0 takes no new ones"`
+	Capacity      Capacity      `json:"capacity,omitempty" jsonschema:"what it holds at a time"`
+	Context       Count         `json:"context,omitempty" jsonschema:"context length in tokens; the catalogue's if left out"`
+	MaxOutput     Count         `json:"max_output,omitempty" jsonschema:"largest output in tokens; the catalogue's if left out"`
+	StopsOnCancel *bool         `json:"stops_on_cancel,omitempty" jsonschema:"as at the provider"`
+	Price         *Price        `json:"price,omitempty" jsonschema:"its price: RATES, or free"`
+	UnknownPrice  *UnknownPrice `json:"unknown_price,omitempty" jsonschema:"as at the top, for this backend"`
+}
+
+func (b *Backend) setDefaults() { b.Weight = 1 }
+
+// Capacity is what a backend holds at a time.
+type Capacity struct {
+	Concurrency   Count `json:"concurrency,omitempty" jsonschema:"requests"`
+	KVTokens      Count `json:"kv_tokens,omitempty" jsonschema:"input and held output tokens of all requests; no bound if left out"`
+	PrefillTokens Count `json:"prefill_tokens,omitempty" jsonschema:"uncached input tokens of requests that have not answered yet; no bound if left out"`
+}
+
+// Model is a public name and the pools that serve it.
+type Model struct {
+	Pools    []string   `json:"pools" jsonschema:"first choice, in order"`
+	Fallback []Fallback `json:"fallback,omitempty" jsonschema:"pools tried in order when an attempt failed before its first content"`
+	Limits   Limits     `json:"limits,omitempty" jsonschema:"limits of the model over all tenants"`
+}
+
+// Fallback is a pool to fall back to, written as its name or as a mapping.
+type Fallback struct {
+	Pool             string     `json:"pool" jsonschema:"a name of pools"`
+	Evaluated        *Evaluated `json:"evaluated,omitempty" jsonschema:"the evaluation that says it can stand in; not yet in force"`
+	AllowUnevaluated bool       `json:"allow_unevaluated,omitempty" jsonschema:"stand in without an evaluation; not yet in force"`
+}
+
+func (f *Fallback) decodeNode(d *decoder, n node, path string) {
+	if _, ok := d.asMapping(n); ok {
+		type plain Fallback // without this method
+		d.into(n, (*plain)(f), path)
+		return
+	}
+	if text, ok := d.scalar(n, path); ok {
+		f.Pool = text
+	}
+}
+
+// Evaluated names an evaluation.
+type Evaluated struct {
+	Suite string  `json:"suite" jsonschema:"what was run"`
+	Score float64 `json:"score" jsonschema:"its result"`
+	Date  Time    `json:"date" jsonschema:"when"`
+}
+
+// Plan is what tenants have in common; each has its own counters.
+type Plan struct {
+	Class        sluice.Class      `json:"class,omitempty" jsonschema:"class of a request that asks for none: interactive, standard or batch"`
+	Classes      []sluice.Class    `json:"classes,omitempty" jsonschema:"higher classes that a request may ask for; lower ones it always may"`
+	Weight       int64             `json:"weight,omitempty" jsonschema:"share between tenants, at least 1"`
+	Models       []string          `json:"models,omitempty" jsonschema:"models that may be asked for; all if left out"`
+	MaxWait      Duration          `json:"max_wait,omitempty" jsonschema:"longest time in a queue; the pool's if left out"`
+	MaxOutput    Count             `json:"max_output,omitempty" jsonschema:"output bound of a request that names none; the model's if left out"`
+	Spend        Spend             `json:"spend,omitempty" jsonschema:"hard: a budget holds upper bounds and is never exceeded; soft: it holds what is likely and debt shows"`
+	BudgetStatus int64             `json:"budget_status,omitempty" jsonschema:"status of a spent budget in the OpenAI dialect: 429 or 402"`
+	JournalSync  Sync              `json:"journal_sync,omitempty" jsonschema:"always: a request waits until its record is on disk; group: it does not; always if left out where a hard spend limit applies"`
+	Limits       Limits            `json:"limits,omitempty" jsonschema:"limits of the whole tenant"`
+	PerProject   Limits            `json:"per_project,omitempty" jsonschema:"limits of each project, unless it says otherwise"`
+	PerKey       Limits            `json:"per_key,omitempty" jsonschema:"limits of each key, unless it says otherwise"`
+	PerModel     map[string]Limits `json:"per_model,omitempty" jsonschema:"limits of the tenant on one model; * is each model by itself"`
+}
+
+func (p *Plan) setDefaults() {
+	p.Class, p.Weight, p.Spend, p.BudgetStatus = sluice.Standard, 1, "hard", 429
+}
+
+// Spend is hard or soft.
+type Spend string
+
+func (Spend) words() []string { return []string{"hard", "soft"} }
+
+// Sync is always or group.
+type Sync string
+
+func (Sync) words() []string { return []string{"always", "group"} }
+
+// Tenant holds projects and keys.
+type Tenant struct {
+	Name      string              `json:"name,omitempty" jsonschema:"for humans"`
+	Plan      string              `json:"plan,omitempty" jsonschema:"a name of plans; class standard and no limits if left out"`
+	Suspended bool                `json:"suspended,omitempty" jsonschema:"admit none of its keys"`
+	Models    []string            `json:"models,omitempty" jsonschema:"narrows the plan's models"`
+	Limits    Limits              `json:"limits,omitempty" jsonschema:"each replaces the plan's of the same name"`
+	Projects  map[string]*Project `json:"projects,omitempty" jsonschema:"its projects; default exists without being declared"`
+	Keys      map[string]*Key     `json:"keys,omitempty" jsonschema:"its keys, by a name for humans"`
+}
+
+// Project holds keys.
+type Project struct {
+	Name   string   `json:"name,omitempty" jsonschema:"for humans"`
+	Models []string `json:"models,omitempty" jsonschema:"narrows the tenant's models"`
+	Limits Limits   `json:"limits,omitempty" jsonschema:"each replaces the plan's per_project of the same name"`
+}
+
+// Key is a credential.
+type Key struct {
+	Secret   *Secret    `json:"secret" jsonschema:"the whole key, slk_…, as ${NAME} or file:/path"`
+	Previous []Previous `json:"previous,omitempty" jsonschema:"earlier secrets of the same key, while they are being exchanged"`
+	Project  string     `json:"project,omitempty" jsonschema:"its project; default if left out"`
+	Models   []string   `json:"models,omitempty" jsonschema:"narrows the project's models"`
+	Limits   Limits     `json:"limits,omitempty" jsonschema:"each replaces the plan's per_key of the same name"`
+	NotAfter *Time      `json:"not_after,omitempty" jsonschema:"when it expires; never if left out"`
+	Disabled bool       `json:"disabled,omitempty" jsonschema:"do not admit it"`
+}
+
+// Previous is an earlier secret of a key.
+type Previous struct {
+	Secret   *Secret `json:"secret" jsonschema:"the whole key, with the same id"`
+	NotAfter *Time   `json:"not_after" jsonschema:"when it ends"`
+}
+
+// JSON is the effective configuration, defaults filled in and secrets hidden.
+func (c *Config) JSON() ([]byte, error) { return json.MarshalIndent(c, "", "  ") }
+
+func marshal(v any) ([]byte, error) { return json.Marshal(v) }

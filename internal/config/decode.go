@@ -1,0 +1,466 @@
+package config
+
+import (
+	"encoding"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/token"
+)
+
+// node is a value of the file.
+type node = ast.Node
+
+// Bounds on what aliases can blow a file up to.
+const (
+	maxNodes = 200_000
+	maxDepth = 32
+)
+
+// decoder fills structs from the syntax tree and goes on after a mistake, so
+// that all of them are told at once. (The YAML library's own decoder stops at
+// the first.)
+type decoder struct {
+	file     string
+	env      Env
+	readFile func(path string, limit int64) ([]byte, error)
+	anchors  map[string]node
+	problems Problems
+	pos      map[string]Pos    // of each value, by path
+	broken   map[string]bool   // paths that have been reported already
+	values   map[string]string // what references expanded to: value to ${NAME}, so that no message shows it
+	nodes    int
+	depth    int
+}
+
+// nodeDecoder is a type that reads a node in its own way.
+type nodeDecoder interface {
+	decodeNode(d *decoder, n node, path string)
+}
+
+// defaulter is a type with defaults for what is left out.
+type defaulter interface{ setDefaults() }
+
+// worded is an enum of strings.
+type worded interface{ words() []string }
+
+// join appends a key to a path; keys that are not plain names are quoted.
+func join(path, key string) string {
+	if strings.ContainsAny(key, ".[]\" ") || key == "" {
+		return path + "[" + strconv.Quote(key) + "]"
+	}
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+func index(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
+
+func (d *decoder) report(pos Pos, path, fix, cause string, args ...any) {
+	d.broken[path] = true
+	d.problems = append(d.problems, Problem{File: d.file, Pos: pos, Path: d.conceal(path), Fix: d.conceal(fix), Cause: d.conceal(fmt.Sprintf(cause, args...))})
+}
+
+// conceal puts references back where their values would show.
+func (d *decoder) conceal(s string) string {
+	for v, ref := range d.values {
+		quoted := strconv.Quote(v)
+		s = strings.ReplaceAll(s, quoted[1:len(quoted)-1], ref)
+		s = strings.ReplaceAll(s, v, ref)
+	}
+	return s
+}
+
+func (d *decoder) reportError(n node, path string, err error) {
+	fix := ""
+	if v, ok := err.(*valueError); ok {
+		fix = v.fix
+	}
+	d.report(nodePos(n), path, fix, "%s", err)
+}
+
+func (d *decoder) posOf(path string) Pos { return d.pos[path] }
+
+// mark remembers where an entry's value stands.
+func (d *decoder) mark(path string, e entry) {
+	p := nodePos(e.value)
+	switch d.unwrap(e.value, path).(type) {
+	case *ast.MappingNode, *ast.MappingValueNode, *ast.SequenceNode, *ast.NullNode, nil:
+		p = e.keyPos // a section is best found by its name
+	}
+	d.pos[path] = p
+}
+
+// into decodes a node into what v points to.
+func (d *decoder) into(n node, v any, path string) { d.value(n, reflect.ValueOf(v).Elem(), path) }
+
+func (d *decoder) value(n node, v reflect.Value, path string) {
+	d.nodes++
+	d.depth++
+	defer func() { d.depth-- }()
+	if d.nodes > maxNodes || d.depth > maxDepth {
+		if d.nodes <= maxNodes+1 || d.depth == maxDepth+1 {
+			d.report(nodePos(n), path, "write it out with fewer aliases", "the configuration is too large or too deep once its aliases are resolved")
+		}
+		d.nodes = max(d.nodes, maxNodes+1)
+		return
+	}
+	n = d.unwrap(n, path)
+	if n == nil {
+		return
+	}
+	if v.Kind() == reflect.Pointer {
+		if _, null := n.(*ast.NullNode); null {
+			return
+		}
+		if v.IsNil() {
+			v.Set(reflect.New(v.Type().Elem()))
+			if def, ok := v.Interface().(defaulter); ok {
+				def.setDefaults()
+			}
+		}
+		d.value(n, v.Elem(), path)
+		return
+	}
+	if _, null := n.(*ast.NullNode); null {
+		return // as if it were left out
+	}
+	switch t := v.Addr().Interface().(type) {
+	case nodeDecoder:
+		t.decodeNode(d, n, path)
+		return
+	case *Secret:
+		if s, ok := d.secret(n, path); ok {
+			*t = s
+		}
+		return
+	case worded:
+		d.word(n, v, path, t.words())
+		return
+	case encoding.TextUnmarshaler:
+		if text, ok := d.scalar(n, path); ok {
+			if err := t.UnmarshalText([]byte(text)); err != nil {
+				d.reportError(n, path, explain(t, text, err))
+			}
+		}
+		return
+	}
+	d.kind(n, v, path)
+}
+
+func (d *decoder) word(n node, v reflect.Value, path string, words []string) {
+	text, ok := d.scalar(n, path)
+	if !ok {
+		return
+	}
+	for _, w := range words {
+		if w == text {
+			v.SetString(text)
+			return
+		}
+	}
+	d.report(nodePos(n), path, suggest(text, words), "%q is not one of %s", text, strings.Join(words, ", "))
+}
+
+func (d *decoder) kind(n node, v reflect.Value, path string) {
+	switch v.Kind() {
+	case reflect.Struct:
+		d.structure(n, v, path)
+	case reflect.Map:
+		d.mapping(n, v, path)
+	case reflect.Slice:
+		d.sequence(n, v, path)
+	default:
+		text, ok := d.scalar(n, path)
+		if !ok {
+			return
+		}
+		switch v.Kind() {
+		case reflect.String:
+			v.SetString(text)
+		case reflect.Bool:
+			if text != "true" && text != "false" {
+				d.report(nodePos(n), path, "write true or false", "%q is neither true nor false", text)
+				return
+			}
+			v.SetBool(text == "true")
+		case reflect.Int64:
+			i, err := strconv.ParseInt(text, 10, 64)
+			if err != nil {
+				d.report(nodePos(n), path, "write a whole number", "%q is not a whole number", text)
+				return
+			}
+			v.SetInt(i)
+		case reflect.Float64:
+			f, err := strconv.ParseFloat(text, 64)
+			if err != nil || f != f || f > 1e300 || f < -1e300 {
+				d.report(nodePos(n), path, "write a number", "%q is not a number", text)
+				return
+			}
+			v.SetFloat(f)
+		}
+	}
+}
+
+func (d *decoder) structure(n node, v reflect.Value, path string) {
+	for _, e := range d.entries(n, path) {
+		at := join(path, e.key)
+		field, ok := fieldByName(v.Type(), e.key)
+		if !ok {
+			d.report(e.keyPos, at, suggest(e.key, fieldNames(v.Type())), "unknown field")
+			continue
+		}
+		d.mark(at, e)
+		d.value(e.value, v.FieldByIndex(field.Index), at)
+	}
+	d.requireFields(n, v.Type(), path)
+}
+
+func (d *decoder) mapping(n node, v reflect.Value, path string) {
+	out := reflect.MakeMap(v.Type())
+	for _, e := range d.entries(n, path) {
+		at := join(path, e.key)
+		d.mark(at, e)
+		d.pos[at] = e.keyPos
+		item := reflect.New(v.Type().Elem())
+		if !d.optional(e.value, item.Type().Elem(), at) {
+			continue
+		}
+		target := item.Elem()
+		if target.Kind() == reflect.Pointer {
+			target.Set(reflect.New(target.Type().Elem()))
+			target = target.Elem()
+		}
+		if def, ok := target.Addr().Interface().(defaulter); ok {
+			def.setDefaults()
+		}
+		d.value(e.value, target, at)
+		out.SetMapIndex(reflect.ValueOf(e.key).Convert(v.Type().Key()), item.Elem())
+	}
+	v.Set(out)
+}
+
+// optional reports whether an item of a mapping is there, or may be empty
+// because each of its fields may be left out. If neither, it reports.
+func (d *decoder) optional(n node, t reflect.Type, path string) bool {
+	if _, null := n.(*ast.NullNode); !null {
+		return true
+	}
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	_, own := reflect.New(t).Interface().(nodeDecoder)
+	if t.Kind() == reflect.Struct && !own && t != reflect.TypeFor[Secret]() {
+		d.requireFields(n, t, path)
+		return true
+	}
+	d.report(nodePos(n), path, "give it a value, or leave it out", "the value is empty")
+	return false
+}
+
+func (d *decoder) sequence(n node, v reflect.Value, path string) {
+	seq, ok := n.(*ast.SequenceNode)
+	if !ok {
+		d.report(nodePos(n), path, "write a list: [a, b], or one item per line after a hyphen", "a list is needed here")
+		return
+	}
+	out := reflect.MakeSlice(v.Type(), 0, len(seq.Values))
+	for i, item := range seq.Values {
+		at := index(path, i)
+		d.pos[at] = nodePos(item)
+		x := reflect.New(v.Type().Elem())
+		if def, ok := x.Interface().(defaulter); ok {
+			def.setDefaults()
+		}
+		d.value(item, x.Elem(), at)
+		out = reflect.Append(out, x.Elem())
+	}
+	v.Set(out)
+}
+
+// requireFields reports the fields that must be there, those without
+// omitempty, and are not.
+func (d *decoder) requireFields(n node, t reflect.Type, path string) {
+	for _, f := range reflect.VisibleFields(t) {
+		tag := f.Tag.Get("json")
+		if !f.IsExported() || f.Anonymous || tag == "" || strings.HasSuffix(tag, ",omitempty") {
+			continue
+		}
+		at := join(path, fieldName(f))
+		if _, given := d.pos[at]; !given && !d.broken[at] {
+			pos := d.pos[path]
+			if pos.Line == 0 {
+				pos = nodePos(n)
+			}
+			d.report(pos, at, "add "+fieldName(f)+": "+f.Tag.Get("jsonschema"), "is missing")
+		}
+	}
+}
+
+// entry is one key of a mapping.
+type entry struct {
+	key    string
+	keyPos Pos
+	value  node
+}
+
+// asMapping finds the entries of a mapping as they are written.
+func (d *decoder) asMapping(n node) ([]*ast.MappingValueNode, bool) {
+	switch t := d.unwrap(n, "").(type) {
+	case *ast.MappingNode:
+		return t.Values, true
+	case *ast.MappingValueNode:
+		return []*ast.MappingValueNode{t}, true
+	}
+	return nil, false
+}
+
+// entries lists a mapping's keys with those of merged mappings (<<) that it
+// does not set itself.
+func (d *decoder) entries(n node, path string) []entry {
+	values, ok := d.asMapping(n)
+	if !ok {
+		d.report(nodePos(n), path, "write key: value pairs, indented below", "a mapping is needed here")
+		return nil
+	}
+	var out, merged []entry
+	seen := make(map[string]Pos)
+	for _, mv := range values {
+		if _, isMerge := mv.Key.(*ast.MergeKeyNode); isMerge {
+			if d.depth++; d.depth <= maxDepth {
+				merged = append(merged, d.entries(mv.Value, path)...)
+			}
+			d.depth--
+			continue
+		}
+		pos := nodePos(mv.Key)
+		key, ok := d.scalar(mv.Key, path)
+		if !ok {
+			continue
+		}
+		if first, dup := seen[key]; dup {
+			d.report(pos, join(path, key), fmt.Sprintf("remove one; the first stands in line %d", first.Line), "the key stands twice")
+			continue
+		}
+		seen[key] = pos
+		out = append(out, entry{key, pos, mv.Value})
+	}
+	for _, e := range merged {
+		if _, own := seen[e.key]; !own {
+			seen[e.key] = e.keyPos
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// unwrap follows anchors and aliases to the value; nil, reported, if there is
+// none.
+func (d *decoder) unwrap(n node, path string) node {
+	for range maxDepth {
+		switch t := n.(type) {
+		case *ast.AnchorNode:
+			n = t.Value
+		case *ast.AliasNode:
+			target, ok := d.anchors[t.Value.GetToken().Value]
+			if !ok {
+				d.report(nodePos(t), path, "define it first, as &"+t.Value.GetToken().Value, "the alias has no anchor")
+				return nil
+			}
+			n = target
+		case *ast.TagNode:
+			d.report(nodePos(t), path, "remove the tag", "YAML tags are not used here")
+			return nil
+		default:
+			return n
+		}
+	}
+	d.report(nodePos(n), path, "write it out", "an alias refers to itself")
+	return nil
+}
+
+// rawText is a scalar as it is written, references not expanded.
+func rawText(n node) string {
+	switch t := n.(type) {
+	case *ast.StringNode:
+		return t.Value
+	case *ast.LiteralNode:
+		return t.Value.Value
+	case *ast.MappingKeyNode:
+		return rawText(t.Value)
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
+		return n.GetToken().Value
+	}
+	return ""
+}
+
+// scalar is the text of a scalar, references expanded.
+func (d *decoder) scalar(n node, path string) (string, bool) {
+	n = d.unwrap(n, path)
+	switch n.(type) {
+	case nil:
+		return "", false
+	case *ast.StringNode, *ast.LiteralNode, *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode, *ast.MappingKeyNode:
+		return d.expand(rawText(n), nodePos(n), path)
+	case *ast.NullNode:
+		d.report(nodePos(n), path, "give it a value, or leave the field out", "the value is empty")
+		return "", false
+	}
+	d.report(nodePos(n), path, "write one value", "a single value is needed here, not a list or mapping")
+	return "", false
+}
+
+// nodePos is where a value begins.
+func nodePos(n node) Pos {
+	switch t := n.(type) {
+	case nil:
+		return Pos{1, 1}
+	case *ast.MappingNode:
+		if t.Start != nil && t.Start.Type != token.MappingValueType {
+			break // the brace of a flow mapping
+		}
+		if len(t.Values) > 0 {
+			return nodePos(t.Values[0])
+		}
+	case *ast.MappingValueNode:
+		return nodePos(t.Key)
+	case *ast.LiteralNode:
+		if t.Start != nil && t.Start.Position != nil {
+			return Pos{t.Start.Position.Line, t.Start.Position.Column}
+		}
+	}
+	tok := n.GetToken()
+	if tok == nil || tok.Position == nil {
+		return Pos{1, 1}
+	}
+	return Pos{max(tok.Position.Line, 1), max(tok.Position.Column, 1)}
+}
+
+// fieldByName finds the field that a key of the file means.
+func fieldByName(t reflect.Type, name string) (reflect.StructField, bool) {
+	for _, f := range reflect.VisibleFields(t) {
+		if f.IsExported() && !f.Anonymous && fieldName(f) == name {
+			return f, true
+		}
+	}
+	return reflect.StructField{}, false
+}
+
+func fieldName(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	return name
+}
+
+func fieldNames(t reflect.Type) []string {
+	var out []string
+	for _, f := range reflect.VisibleFields(t) {
+		if name := fieldName(f); f.IsExported() && !f.Anonymous && name != "" && name != "-" {
+			out = append(out, name)
+		}
+	}
+	return out
+}

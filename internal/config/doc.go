@@ -1,0 +1,45 @@
+// Package config reads the configuration file, explains what is wrong with it,
+// and compiles it into a snapshot that can be put in force.
+//
+// # Model
+//
+// One YAML file becomes a [Config] in [Load] or [Parse], and a [Snapshot] in
+// [Compile]:
+//
+//	bytes ─▶ syntax tree ─▶ Config (typed, defaults filled in) ─▶ rules over names ─▶ Snapshot
+//
+// A decoder of our own walks the syntax tree, since it must go on after a
+// mistake: all [Problems] are told at once, each with file, line, column, path,
+// cause and fix. Unknown and repeated keys are mistakes; the fix names the
+// nearest known word.
+//
+// ${NAME} in any value is the environment variable; a secret may also be
+// file:/path. References are set aside before YAML sees them, so that their
+// braces may stand inside of {…}, and are exchanged for their values after it,
+// so that no value can change the structure. Values of variables never show in
+// messages: the reference does.
+//
+// # Invariants
+//
+//   - Everything fallible is over when Compile returns: a failed load or compile
+//     changes nothing, since nothing was touched.
+//   - Unset means unlimited; a limit of 0 is a mistake.
+//   - A price that is not known is refused or charged a declared ceiling. Free is
+//     said explicitly.
+//   - The version is a hash of the effective configuration without its secrets.
+//   - What later versions will obey (classes, contracts, evaluated, shared) is
+//     checked and kept, and [Config.Lint] says that it is not yet in force.
+//
+// The JSON Schema of the file ([Schema]) and docs/config.md are made from the
+// same struct tags; tests hold both to them.
+//
+// # Ownership and concurrency
+//
+// All values are plain data, immutable after they are returned. Nothing is
+// started and nothing is kept. Secrets in files are read while parsing.
+//
+// # What it does not do
+//
+// It watches no file, opens no port and no store; whether a port is free is for
+// whoever listens to say. It keeps no history: the app does.
+package config

@@ -1,0 +1,200 @@
+package config
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// Lint tells what is allowed and questionable. Compile adds what it takes a
+// catalogue to know.
+func (c *Config) Lint() Problems {
+	l := &linter{c: c}
+	l.settings()
+	l.openSecrets()
+	for _, name := range sorted(c.Providers) {
+		l.provider(join("providers", name), name, c.Providers[name])
+	}
+	for _, name := range sorted(c.Pools) {
+		l.pool(join("pools", name), name, c.Pools[name])
+	}
+	for _, name := range sorted(c.Models) {
+		l.model(join("models", name), c.Models[name])
+	}
+	for _, name := range sorted(c.Tenants) {
+		l.tenant(join("tenants", name), c.Tenants[name])
+	}
+	l.found.sort()
+	return l.found
+}
+
+type linter struct {
+	c     *Config
+	found Problems
+}
+
+func (l *linter) warn(path, fix, cause string, args ...any) {
+	l.found = append(l.found, l.c.problem(path, fix, fmt.Sprintf(cause, args...)))
+}
+
+func (l *linter) notYet(path string) {
+	l.warn(path, "it is checked and kept; remove it if you rely on it", "not yet in force")
+}
+
+func (l *linter) settings() {
+	if l.c.Shared != nil {
+		l.notYet("shared")
+	}
+	if !loopback(l.c.Admin.Listen) {
+		l.warn("admin.listen", "listen on 127.0.0.1, or see that only operators reach it", "the admin plane is reachable from other machines")
+	}
+}
+
+// openSecrets warns of credentials that stand in the file.
+func (l *linter) openSecrets() {
+	check := func(path string, s *Secret) {
+		if s != nil && s.Open {
+			l.warn(path, "write ${NAME} or file:/path, and exchange this credential: it has been in a file", "a secret stands in the open")
+		}
+	}
+	check("keys.pepper", l.c.Keys.Pepper)
+	for _, name := range sorted(l.c.Providers) {
+		check(join(join("providers", name), "api_key"), l.c.Providers[name].APIKey)
+	}
+	for _, name := range sorted(l.c.Pools) {
+		for i, b := range l.c.Pools[name].Backends {
+			check(join(index(join(join("pools", name), "backends"), i), "api_key"), b.APIKey)
+		}
+	}
+	for _, name := range sorted(l.c.Tenants) {
+		for _, k := range sorted(l.c.Tenants[name].Keys) {
+			path, key := join(join(join("tenants", name), "keys"), k), l.c.Tenants[name].Keys[k]
+			check(join(path, "secret"), key.Secret)
+			for i, old := range key.Previous {
+				check(join(index(join(path, "previous"), i), "secret"), old.Secret)
+			}
+		}
+	}
+	if s := l.c.Store; s != nil && s.Open {
+		if u, err := url.Parse(s.Reveal()); err == nil && u.User != nil {
+			if _, has := u.User.Password(); has {
+				check("store", s)
+			}
+		}
+	}
+}
+
+func (l *linter) provider(path, name string, p *Provider) {
+	used := false
+	for _, pool := range l.c.Pools {
+		used = used || slices.ContainsFunc(pool.Backends, func(b Backend) bool { return b.Provider == name })
+	}
+	if !used {
+		l.warn(path, "add a backend, or remove it", "no backend uses the provider")
+	}
+	u, err := url.Parse(p.BaseURL)
+	if err != nil {
+		return
+	}
+	if u.Hostname() == "api.anthropic.com" && p.Dialect == "openai" {
+		l.warn(join(path, "dialect"), "write dialect: anthropic", "%s speaks anthropic best: its OpenAI surface leaves features out", u.Hostname())
+	}
+	if u.Hostname() == "api.openai.com" && p.Dialect == "anthropic" {
+		l.warn(join(path, "dialect"), "write dialect: openai", "%s does not speak anthropic", u.Hostname())
+	}
+	if strings.HasSuffix(p.BaseURL, "/chat/completions") || strings.HasSuffix(p.BaseURL, "/messages") {
+		l.warn(join(path, "base_url"), "end it at the version, such as /v1", "the address names an operation: paths are appended to it")
+	}
+	if u.Scheme == "http" && p.APIKey != nil && !private(u.Hostname()) {
+		l.warn(join(path, "base_url"), "write https://", "the provider's key travels unencrypted")
+	}
+}
+
+// private reports whether a host is likely to be in the operator's own network.
+func private(host string) bool {
+	return !strings.Contains(host, ".") || strings.HasPrefix(host, "10.") || strings.HasPrefix(host, "127.") || strings.HasPrefix(host, "192.168.") ||
+		strings.HasSuffix(host, ".local") || strings.HasSuffix(host, ".internal") || strings.Contains(host, ".svc")
+}
+
+func (l *linter) pool(path, name string, p *Pool) {
+	if len(p.Classes) > 0 {
+		l.notYet(join(path, "classes"))
+	}
+	if len(p.Contracts) > 0 {
+		l.notYet(join(path, "contracts"))
+	}
+	for _, m := range l.c.Models {
+		if slices.Contains(m.Pools, name) || slices.ContainsFunc(m.Fallback, func(f Fallback) bool { return f.Pool == name }) {
+			return
+		}
+	}
+	l.warn(path, "name it at a model, or remove it", "no model uses the pool")
+}
+
+func (l *linter) model(path string, m *Model) {
+	domains := make(map[string]string) // failure domain → a first-choice backend in it
+	var dialects []Dialect
+	for _, pool := range m.Pools {
+		for _, b := range l.c.Pools[pool].Backends {
+			if domains[b.domain()] == "" {
+				domains[b.domain()] = b.Name
+			}
+			dialects = append(dialects, l.c.Providers[b.Provider].Dialect)
+		}
+	}
+	for i, f := range m.Fallback {
+		at := index(join(path, "fallback"), i)
+		if f.Evaluated != nil || f.AllowUnevaluated {
+			l.notYet(at)
+		}
+		speaks := false
+		told := make(map[string]bool)
+		for _, b := range l.c.Pools[f.Pool].Backends {
+			speaks = speaks || slices.Contains(dialects, l.c.Providers[b.Provider].Dialect)
+			d := b.domain()
+			if domains[d] != "" && !told[d] {
+				told[d] = true
+				l.warn(at, "fall back to a pool in another domain, or mend the domains if they are wrong",
+					"fallback backend %q is in failure domain %q, as %q is, which it replaces: both fail together", b.Name, d, domains[d])
+			}
+		}
+		if !speaks {
+			l.warn(at, "fall back to backends of the same dialect", "no backend of fallback pool %q speaks a dialect of the model's first pools: what failed there cannot go on here", f.Pool)
+		}
+	}
+}
+
+func (l *linter) tenant(path string, t *Tenant) {
+	lists := [][]string{t.Models}
+	if p := l.c.Plans[t.Plan]; p != nil {
+		lists = append(lists, p.Models)
+	}
+	for _, k := range sorted(t.Keys) {
+		key := t.Keys[k]
+		all := append(slices.Clone(lists), key.Models)
+		if p := t.Projects[key.Project]; p != nil {
+			all = append(all, p.Models)
+		}
+		if !l.anyModel(all) {
+			l.warn(join(join(path, "keys"), k), "widen the models of plan, tenant, project or key", "the key may ask for no model: the lists that narrow it have none in common")
+		}
+	}
+}
+
+// anyModel reports whether a model is on all of the lists that are not empty.
+func (l *linter) anyModel(lists [][]string) bool {
+	narrowed := false
+	for _, list := range lists {
+		narrowed = narrowed || len(list) > 0
+	}
+	if !narrowed {
+		return true
+	}
+	for m := range l.c.Models {
+		if !slices.ContainsFunc(lists, func(list []string) bool { return len(list) > 0 && !slices.Contains(list, m) }) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,347 @@
+package config
+
+import (
+	"cmp"
+	"maps"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+
+	"sluice"
+	"sluice/internal/auth"
+)
+
+// validator checks what a single value cannot tell: names that refer to each
+// other, and rules over several fields. It reports through the decoder and is
+// silent about values that have been reported.
+type validator struct {
+	*decoder
+	c *Config
+}
+
+// fail reports at a path, or at the nearest section around it that stands in
+// the file.
+func (v *validator) fail(path, fix, cause string, args ...any) {
+	if !v.broken[path] {
+		v.report(v.near(path), path, fix, cause, args...)
+	}
+}
+
+func (d *decoder) near(path string) Pos { return near(d.pos, path) }
+
+func near(pos map[string]Pos, path string) Pos {
+	for path != "" {
+		if p, ok := pos[path]; ok {
+			return p
+		}
+		path = path[:max(strings.LastIndexAny(path, ".["), 0)]
+	}
+	return Pos{1, 1}
+}
+
+func (v *validator) validate() {
+	v.settings()
+	for _, name := range sorted(v.c.Providers) {
+		v.provider(join("providers", name), name, v.c.Providers[name])
+	}
+	seen := make(map[string]string)
+	for _, name := range sorted(v.c.Pools) {
+		v.pool(join("pools", name), name, v.c.Pools[name], seen)
+	}
+	for _, name := range sorted(v.c.Models) {
+		v.model(join("models", name), name, v.c.Models[name])
+	}
+	for _, name := range sorted(v.c.Plans) {
+		v.plan(join("plans", name), name, v.c.Plans[name])
+	}
+	ids := make(map[sluice.KeyID]string)
+	for _, name := range sorted(v.c.Tenants) {
+		v.tenant(join("tenants", name), name, v.c.Tenants[name], ids)
+	}
+}
+
+func (v *validator) settings() {
+	c := v.c
+	if c.Listen == c.Admin.Listen && !strings.HasSuffix(string(c.Listen), ":0") {
+		v.fail("admin.listen", "give the admin plane a port of its own", "%s is the address of the data plane too", c.Listen)
+	}
+	if c.Data == "" {
+		v.fail("data", "name a directory that the process may write to", "is empty")
+	}
+	if c.BodyLimit == 0 {
+		v.fail("body_limit", "write an amount such as 32MiB", "0 would refuse every request")
+	}
+	if c.Keys.Poll > Duration(auth.MaxPoll) || c.Keys.Poll == 0 {
+		v.fail("keys.poll", "write a time from 100ms to 2s", "a revoked key must stop within 5s, %s is too long or none", c.Keys.Poll)
+	}
+	if c.Store != nil {
+		if scheme, _, ok := strings.Cut(c.Store.Reveal(), ":"); !ok || scheme != "sqlite" && scheme != "postgres" && scheme != "postgresql" {
+			v.fail("store", "write sqlite:PATH or postgres://USER@HOST/DATABASE", "is not an address of a store")
+		}
+	}
+	for _, key := range sorted(c.Prices) {
+		provider, model, ok := strings.Cut(key, "/")
+		at := join("prices", key)
+		if !ok || model == "" {
+			v.fail(at, "write PROVIDER/MODEL, such as openai/gpt-5.6-luna", "names no model")
+		} else if c.Providers[provider] == nil {
+			v.fail(at, suggest(provider, sorted(c.Providers)), "provider %q is not declared", provider)
+		}
+	}
+}
+
+func (v *validator) name(path, what, name string) {
+	if err := sluice.ValidName(name); err != nil {
+		v.fail(path, "rename the "+what, "%s", err)
+	}
+}
+
+func (v *validator) provider(path, name string, p *Provider) {
+	v.name(path, "provider", name)
+	switch {
+	case p.Simulated && p.BaseURL != "":
+		v.fail(join(path, "base_url"), "remove base_url, or simulated", "a simulated provider has no address of its own")
+	case p.BaseURL != "":
+		v.baseURL(join(path, "base_url"), p.BaseURL)
+	}
+	for _, h := range sorted(p.Headers) {
+		if !validHeader(h) {
+			v.fail(join(join(path, "headers"), h), "use letters, digits and hyphens; the provider's key goes into api_key", "%q cannot be set as a header", h)
+		}
+	}
+}
+
+// validHeader reports whether an operator may set a header: a plain token that
+// neither carries the credential nor frames the message.
+func validHeader(name string) bool {
+	switch strings.ToLower(name) {
+	case "", "authorization", "x-api-key", "host", "content-length", "content-encoding", "transfer-encoding", "connection", "te", "trailer", "upgrade", "accept-encoding":
+		return false
+	}
+	return strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") == ""
+}
+
+func (v *validator) baseURL(path, s string) {
+	const fix = "write one such as https://api.openai.com/v1"
+	u, err := url.Parse(s)
+	switch {
+	case err != nil:
+		v.fail(path, fix, "is not an address")
+	case u.Scheme == "" || u.Host == "" && u.Scheme != "http" && u.Scheme != "https":
+		v.fail(path, "did you mean https://"+strings.TrimLeft(redact(s), "/")+"?", "the scheme is missing")
+	case u.Scheme != "http" && u.Scheme != "https":
+		v.fail(path, fix, "scheme %q is neither http nor https", u.Scheme)
+	case u.Hostname() == "":
+		v.fail(path, fix, "the host is missing")
+	case u.User != nil:
+		v.fail(path, "put the credential into api_key", "holds a credential")
+	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		v.fail(path, "end it at the version, such as /v1", "has a query or a fragment")
+	}
+}
+
+// redact keeps what may be a credential out of a suggestion.
+func redact(s string) string {
+	if i := strings.LastIndexByte(s, '@'); i >= 0 {
+		s = s[i+1:]
+	}
+	s, _, _ = strings.Cut(s, "?")
+	return s
+}
+
+func (v *validator) pool(path, name string, p *Pool, seen map[string]string) {
+	v.name(path, "pool", name)
+	if len(p.Backends) == 0 {
+		v.fail(join(path, "backends"), "list at least one backend", "the pool has no backend")
+		return
+	}
+	weights := int64(0)
+	for i := range p.Backends {
+		b := &p.Backends[i]
+		v.backend(index(join(path, "backends"), i), b, seen)
+		weights += max(b.Weight, 0)
+	}
+	if weights == 0 {
+		v.fail(join(path, "backends"), "give at least one of them a weight of 1 or more", "every backend of the pool has weight 0: it could serve nothing")
+	}
+	total := Percent(0)
+	for _, class := range sorted(p.Classes) {
+		if !slices.Contains(classWords, class) {
+			v.fail(join(join(path, "classes"), class), suggest(class, classWords), "%q is not a class", class)
+		}
+		total += p.Classes[class].Share
+	}
+	if total > 100 {
+		v.fail(join(path, "classes"), "lower them to a sum of at most 100%", "the shares add up to %d%%", total)
+	}
+	for i, k := range p.Contracts {
+		at := index(join(path, "contracts"), i)
+		if k.Concurrency == 0 && k.KVTokens == 0 && k.WorkPerSecond == 0 {
+			v.fail(at, "give it concurrency, kv_tokens or work_per_second", "the contract reserves nothing")
+		}
+	}
+}
+
+func (v *validator) backend(path string, b *Backend, seen map[string]string) {
+	if b.Name != "" {
+		v.name(join(path, "name"), "backend", b.Name)
+		if first, dup := seen[b.Name]; dup {
+			v.fail(join(path, "name"), "give each backend a name of its own", "%q is the name of %s too", b.Name, first)
+		}
+		seen[b.Name] = path
+	}
+	if b.Weight < 0 {
+		v.fail(join(path, "weight"), "write 0 to take no new requests, or 1 and more", "%d is negative", b.Weight)
+	}
+	if b.BaseURL != "" {
+		v.baseURL(join(path, "base_url"), b.BaseURL)
+	}
+	if b.Provider == "" {
+		return // reported as missing
+	}
+	p := v.c.Providers[b.Provider]
+	switch {
+	case p == nil:
+		v.fail(join(path, "provider"), suggest(b.Provider, sorted(v.c.Providers)), "provider %q is not declared", b.Provider)
+	case p.Simulated && b.BaseURL != "":
+		v.fail(join(path, "base_url"), "remove it", "provider %q is simulated and has no address", b.Provider)
+	case p.BaseURL == "" && b.BaseURL == "" && !p.Simulated && !v.broken[join(join("providers", b.Provider), "base_url")] && !v.broken[join(path, "base_url")]:
+		v.fail(join(path, "base_url"), "add it here or at the provider", "neither the backend nor its provider %q has an address", b.Provider)
+	}
+}
+
+func (v *validator) model(path, name string, m *Model) {
+	if name == "" || len(name) > sluice.MaxLabel || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
+		v.fail(path, "use 1 to 128 bytes without spaces", "%q cannot be a model's name", name)
+	}
+	if len(m.Pools) == 0 {
+		v.fail(join(path, "pools"), "list at least one of "+strings.Join(sorted(v.c.Pools), ", "), "the model has no pool")
+	}
+	place := make(map[string]string)
+	for i, p := range m.Pools {
+		at := index(join(path, "pools"), i)
+		v.poolName(at, p)
+		if place[p] != "" {
+			v.fail(at, "remove it", "pool %q stands twice", p)
+		}
+		place[p] = "a first choice"
+	}
+	for i, f := range m.Fallback {
+		at := index(join(path, "fallback"), i)
+		if _, given := v.pos[join(at, "pool")]; given {
+			at = join(at, "pool")
+		}
+		if f.Pool == "" {
+			continue
+		}
+		v.poolName(at, f.Pool)
+		if place[f.Pool] != "" {
+			v.fail(at, "fall back to another pool, in another failure domain", "pool %q is %s already: the model would fall back to what has just failed", f.Pool, place[f.Pool])
+		}
+		place[f.Pool] = "a fallback"
+	}
+}
+
+func (v *validator) poolName(path, name string) {
+	if v.c.Pools[name] != nil {
+		return
+	}
+	if m := v.c.Models[name]; m != nil && len(m.Pools) > 0 {
+		v.fail(path, "name its pool: "+strings.Join(m.Pools, ", "), "%q is a model, a pool is needed here", name)
+		return
+	}
+	v.fail(path, suggest(name, sorted(v.c.Pools)), "pool %q is not declared", name)
+}
+
+func (v *validator) models(path string, models []string) {
+	for i, m := range models {
+		if v.c.Models[m] == nil {
+			v.fail(index(path, i), suggest(m, sorted(v.c.Models)), "model %q is not declared", m)
+		}
+	}
+}
+
+func (v *validator) plan(path, name string, p *Plan) {
+	v.name(path, "plan", name)
+	if p.Weight < 1 {
+		v.fail(join(path, "weight"), "write 1 or more", "%d is not a share", p.Weight)
+	}
+	if p.BudgetStatus != 429 && p.BudgetStatus != 402 {
+		v.fail(join(path, "budget_status"), "write 429 or 402", "%d is not a status of a spent budget", p.BudgetStatus)
+	}
+	v.models(join(path, "models"), p.Models)
+	for _, m := range sorted(p.PerModel) {
+		if m != string(auth.AnyModel) && v.c.Models[m] == nil {
+			v.fail(join(join(path, "per_model"), m), suggest(m, sorted(v.c.Models)), "model %q is not declared", m)
+		}
+	}
+}
+
+func (v *validator) tenant(path, name string, t *Tenant, ids map[sluice.KeyID]string) {
+	v.name(path, "tenant", name)
+	if t.Plan != "" && v.c.Plans[t.Plan] == nil {
+		v.fail(join(path, "plan"), suggest(t.Plan, sorted(v.c.Plans)), "plan %q is not declared", t.Plan)
+	}
+	v.models(join(path, "models"), t.Models)
+	for _, p := range sorted(t.Projects) {
+		at := join(join(path, "projects"), p)
+		v.name(at, "project", p)
+		v.models(join(at, "models"), t.Projects[p].Models)
+	}
+	for _, k := range sorted(t.Keys) {
+		v.key(join(join(path, "keys"), k), t, t.Keys[k], ids)
+	}
+}
+
+func (v *validator) key(path string, t *Tenant, k *Key, ids map[sluice.KeyID]string) {
+	v.models(join(path, "models"), k.Models)
+	if k.Project != "" && k.Project != string(sluice.DefaultProject) && t.Projects[k.Project] == nil {
+		v.fail(join(path, "project"), suggest(k.Project, sorted(t.Projects)), "project %q is not declared at the tenant", k.Project)
+	}
+	if k.Secret == nil || k.Secret.Empty() {
+		return // reported
+	}
+	ref, ok := v.credential(join(path, "secret"), k.Secret)
+	if !ok {
+		return
+	}
+	if first, dup := ids[ref.ID]; dup {
+		v.fail(join(path, "secret"), "give each key a credential of its own; earlier secrets of one key go under previous", "has the id %q, as %s does", ref.ID, first)
+	}
+	ids[ref.ID] = path
+	if len(k.Previous) >= auth.MaxSecrets {
+		v.fail(join(path, "previous"), "remove those that have ended", "a key has at most %d earlier secrets", auth.MaxSecrets-1)
+	}
+	for i, old := range k.Previous {
+		at := join(index(join(path, "previous"), i), "secret")
+		if old.Secret == nil || old.Secret.Empty() {
+			continue
+		}
+		if prev, ok := v.credential(at, old.Secret); ok && prev.ID != ref.ID {
+			v.fail(at, "declare it as a key of its own", "has the id %q, the key has %q", prev.ID, ref.ID)
+		}
+	}
+}
+
+// credential takes a declared key apart. The error never echoes it.
+func (v *validator) credential(path string, s *Secret) (auth.KeyRef, bool) {
+	ref, err := auth.Parse(s.Reveal())
+	if err != nil {
+		v.fail(path, "use a whole key as `sluice key mint` prints it, slk_<env>_<id>_<secret>_<check>", "%s", sluice.AsError(err).Msg)
+		return ref, false
+	}
+	return ref, true
+}
+
+// loopback reports whether an address is reachable from this machine alone.
+func loopback(a Address) bool {
+	host, _, err := net.SplitHostPort(string(a))
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+func sorted[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
