@@ -1,0 +1,295 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"sluice"
+	"sluice/internal/auth"
+)
+
+// Plan is class, weight and limits that tenants have by its name.
+type Plan struct {
+	ID string `json:"id"`
+	PlanFields
+	Declared string     `json:"declared,omitempty" doc:"file:line that owns it; empty when it can be changed here"`
+	Created  *time.Time `json:"created,omitempty"`
+	Updated  *time.Time `json:"updated,omitempty"`
+}
+
+// PlanFields is what a plan says. In an update, fields that are left out stay.
+type PlanFields struct {
+	Class        *string           `json:"class,omitempty" enum:"interactive,standard,batch" doc:"Class of a request that asks for none"`
+	Classes      *[]string         `json:"classes,omitempty" maxItems:"3" doc:"Further classes that a request may ask for; lower ones always"`
+	Weight       *int64            `json:"weight,omitempty" minimum:"1" maximum:"1000000" doc:"Share between tenants"`
+	Models       *[]string         `json:"models,omitempty" maxItems:"1000" doc:"Public model names that are allowed; empty allows all"`
+	MaxWait      *string           `json:"max_wait,omitempty" doc:"Longest time in a queue, a Go duration; empty takes the pool's"`
+	MaxOutput    *int64            `json:"max_output,omitempty" minimum:"0" doc:"Output bound of a request that names none, in tokens; 0 takes the model's"`
+	Spend        *string           `json:"spend,omitempty" enum:"hard,soft" doc:"hard: upper bounds are held and a budget is never exceeded"`
+	BudgetStatus *int              `json:"budget_status,omitempty" enum:"402,429" doc:"Status of a spent budget in the OpenAI dialect"`
+	JournalSync  *string           `json:"journal_sync,omitempty" enum:",always,group" doc:"Whether a request waits for the disk; empty: always with hard spend"`
+	Limits       Limits            `json:"limits,omitempty" doc:"Of the whole tenant"`
+	PerProject   Limits            `json:"per_project,omitempty" doc:"Of each project"`
+	PerKey       Limits            `json:"per_key,omitempty" doc:"Of each key"`
+	PerModel     map[string]Limits `json:"per_model,omitempty" doc:"Of each tenant on one model; * is each model by itself"`
+}
+
+func planView(p *auth.Plan) Plan {
+	class, weight, spend := p.Class.String(), max(p.Weight, 1), string(p.Spend)
+	out := Plan{ID: string(p.ID), Declared: place(p.Origin), Created: moment(p.Created), Updated: moment(p.Updated)}
+	out.Class, out.Weight = &class, &weight
+	if spend == "" {
+		spend = string(auth.SpendHard)
+	}
+	out.Spend = &spend
+	if len(p.Classes) > 0 {
+		names := texts(p.Classes)
+		out.Classes = &names
+	}
+	if len(p.Models) > 0 {
+		names := words(p.Models)
+		out.Models = &names
+	}
+	if p.MaxWait > 0 {
+		s := p.MaxWait.String()
+		out.MaxWait = &s
+	}
+	if p.MaxOutput > 0 {
+		n := int64(p.MaxOutput)
+		out.MaxOutput = &n
+	}
+	if p.BudgetStatus != 0 {
+		out.BudgetStatus = &p.BudgetStatus
+	}
+	if p.JournalSync != "" {
+		s := string(p.JournalSync)
+		out.JournalSync = &s
+	}
+	out.Limits, out.PerProject, out.PerKey = limitsOf(p.Limits), limitsOf(p.PerProject), limitsOf(p.PerKey)
+	for m, ls := range p.PerModel {
+		if out.PerModel == nil {
+			out.PerModel = make(map[string]Limits, len(p.PerModel))
+		}
+		out.PerModel[string(m)] = limitsOf(ls)
+	}
+	return out
+}
+
+// apply changes p by what f names.
+func (f *PlanFields) apply(p *auth.Plan) error {
+	if f.Class != nil {
+		if err := p.Class.UnmarshalText([]byte(*f.Class)); err != nil {
+			return sluice.Invalid("class", "%s", err)
+		}
+	}
+	if f.Classes != nil {
+		p.Classes = nil
+		for _, s := range *f.Classes {
+			var c sluice.Class
+			if err := c.UnmarshalText([]byte(s)); err != nil {
+				return sluice.Invalid("classes", "%s", err)
+			}
+			p.Classes = append(p.Classes, c)
+		}
+	}
+	if f.MaxWait != nil {
+		d, err := parseDuration("max_wait", *f.MaxWait)
+		if err != nil {
+			return err
+		}
+		p.MaxWait = d
+	}
+	if f.Models != nil {
+		p.Models = ids[sluice.ModelID](*f.Models)
+	}
+	set(&p.Weight, f.Weight)
+	set(&p.BudgetStatus, f.BudgetStatus)
+	if f.MaxOutput != nil {
+		p.MaxOutput = sluice.Tokens(*f.MaxOutput)
+	}
+	if f.Spend != nil {
+		p.Spend = auth.Spend(*f.Spend)
+	}
+	if f.JournalSync != nil {
+		p.JournalSync = auth.Sync(*f.JournalSync)
+	}
+	return f.applyLimits(p)
+}
+
+func (f *PlanFields) applyLimits(p *auth.Plan) (err error) {
+	if p.Limits, err = f.Limits.apply(p.Limits, "limits"); err != nil {
+		return err
+	}
+	if p.PerProject, err = f.PerProject.apply(p.PerProject, "per_project"); err != nil {
+		return err
+	}
+	if p.PerKey, err = f.PerKey.apply(p.PerKey, "per_key"); err != nil {
+		return err
+	}
+	if len(f.PerModel) == 0 {
+		return nil
+	}
+	byModel := make(map[sluice.ModelID][]sluice.Limit, len(p.PerModel)+len(f.PerModel))
+	for m, ls := range p.PerModel {
+		byModel[m] = ls
+	}
+	for m, ls := range f.PerModel {
+		id := sluice.ModelID(m)
+		if byModel[id], err = ls.apply(byModel[id], "per_model."+m); err != nil {
+			return err
+		}
+		if len(byModel[id]) == 0 {
+			delete(byModel, id)
+		}
+	}
+	p.PerModel = byModel
+	return nil
+}
+
+// The inputs and outputs of the plan operations.
+type (
+	planPath struct {
+		Plan string `path:"plan" maxLength:"64"`
+	}
+	dryRun struct {
+		DryRun bool `query:"dry_run" doc:"Check everything and answer alike, but change nothing"`
+	}
+	createPlanIn struct {
+		dryRun
+		Body struct {
+			ID string `json:"id" maxLength:"64" doc:"1 to 64 of a-z, 0-9, dot, underscore and hyphen"`
+			PlanFields
+		}
+	}
+	updatePlanIn struct {
+		planPath
+		dryRun
+		Body PlanFields
+	}
+	planRef struct {
+		planPath
+		dryRun
+	}
+	planOut  struct{ Body Plan }
+	plansOut struct {
+		Body struct {
+			Plans []Plan `json:"plans"`
+		}
+	}
+	noneOut struct{}
+)
+
+func (a *API) registerPlans(api huma.API) {
+	tags := []string{"plans"}
+	register(a, api, huma.Operation{OperationID: "list-plans", Method: http.MethodGet, Path: "/admin/v1/plans", Summary: "List plans", Tags: tags}, a.listPlans)
+	register(a, api, huma.Operation{OperationID: "show-plan", Method: http.MethodGet, Path: "/admin/v1/plans/{plan}", Summary: "Show a plan", Tags: tags, Errors: []int{404}},
+		func(ctx context.Context, in *planPath) (*planOut, error) {
+			p, err := a.records.plan(ctx, sluice.PlanID(in.Plan))
+			return &planOut{Body: planView(&p)}, err
+		})
+	register(a, api, huma.Operation{OperationID: "create-plan", Method: http.MethodPost, Path: "/admin/v1/plans", Summary: "Create a plan", Tags: tags, DefaultStatus: 201, Errors: []int{409}}, a.createPlan)
+	register(a, api, huma.Operation{OperationID: "update-plan", Method: http.MethodPatch, Path: "/admin/v1/plans/{plan}", Summary: "Change a plan", Tags: tags, Errors: []int{404, 409}}, a.updatePlan)
+	register(a, api, huma.Operation{OperationID: "delete-plan", Method: http.MethodDelete, Path: "/admin/v1/plans/{plan}", Summary: "Delete a plan that no tenant has", Tags: tags, DefaultStatus: 204, Errors: []int{404, 409}}, a.deletePlan)
+}
+
+func (a *API) listPlans(ctx context.Context, _ *struct{}) (*plansOut, error) {
+	all, err := a.records.plans(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := &plansOut{}
+	out.Body.Plans = make([]Plan, 0, len(all))
+	for i := range all {
+		out.Body.Plans = append(out.Body.Plans, planView(&all[i]))
+	}
+	return out, nil
+}
+
+func (a *API) createPlan(ctx context.Context, in *createPlanIn) (*planOut, error) {
+	a.records.mu.Lock()
+	defer a.records.mu.Unlock()
+	if err := sluice.ValidName(in.Body.ID); err != nil {
+		return nil, sluice.Invalid("id", "%s", err)
+	}
+	all, err := a.records.plans(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p := auth.DefaultPlan(sluice.PlanID(in.Body.ID))
+	if old, ok := find(all, p.ID, planID); ok {
+		if err := owned("plan", in.Body.ID, old.Origin); err != nil {
+			return nil, err
+		}
+		return nil, exists("plan", in.Body.ID)
+	}
+	if err := in.Body.PlanFields.apply(&p); err != nil {
+		return nil, err
+	}
+	p.Created = a.o.Now().UTC()
+	p.Updated = p.Created
+	out := &planOut{Body: planView(&p)}
+	if in.DryRun {
+		return out, nil
+	}
+	if err := a.o.Plans.CreatePlan(ctx, p); err != nil {
+		return nil, err
+	}
+	return out, a.changed(ctx, "plan created", in.Body.ID)
+}
+
+func (a *API) updatePlan(ctx context.Context, in *updatePlanIn) (*planOut, error) {
+	a.records.mu.Lock()
+	defer a.records.mu.Unlock()
+	p, err := a.records.plan(ctx, sluice.PlanID(in.Plan))
+	if err != nil {
+		return nil, err
+	}
+	if err := owned("plan", in.Plan, p.Origin); err != nil {
+		return nil, err
+	}
+	if err := in.Body.apply(&p); err != nil {
+		return nil, err
+	}
+	p.Updated = a.o.Now().UTC()
+	out := &planOut{Body: planView(&p)}
+	if in.DryRun {
+		return out, nil
+	}
+	if err := a.o.Plans.UpdatePlan(ctx, p); err != nil {
+		return nil, err
+	}
+	return out, a.changed(ctx, "plan updated", in.Plan)
+}
+
+func (a *API) deletePlan(ctx context.Context, in *planRef) (*noneOut, error) {
+	a.records.mu.Lock()
+	defer a.records.mu.Unlock()
+	p, err := a.records.plan(ctx, sluice.PlanID(in.Plan))
+	if err != nil {
+		return nil, err
+	}
+	if err := owned("plan", in.Plan, p.Origin); err != nil {
+		return nil, err
+	}
+	tenants, err := a.records.tenants(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range tenants {
+		if tenants[i].Plan == p.ID {
+			return nil, &sluice.Error{Kind: sluice.KindConflict, Reason: sluice.InvalidRequest,
+				Msg: fmt.Sprintf("plan %q is in use by tenant %q", p.ID, tenants[i].ID), Hint: "give the tenant another plan first"}
+		}
+	}
+	if in.DryRun {
+		return &noneOut{}, nil
+	}
+	if err := a.o.Plans.DeletePlan(ctx, p.ID); err != nil {
+		return nil, err
+	}
+	return &noneOut{}, a.changed(ctx, "plan deleted", in.Plan)
+}

@@ -1,0 +1,365 @@
+package admin
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"sluice"
+	"sluice/internal/ledger"
+)
+
+// Request is one request that has ended, as lists show it.
+type Request struct {
+	ID              string        `json:"id"`
+	At              time.Time     `json:"at" doc:"Arrival"`
+	Tenant          string        `json:"tenant"`
+	Project         string        `json:"project"`
+	Key             string        `json:"key"`
+	User            string        `json:"user,omitempty"`
+	Task            string        `json:"task,omitempty"`
+	Class           string        `json:"class"`
+	Operation       string        `json:"operation"`
+	Model           string        `json:"model"`
+	Backend         string        `json:"backend,omitempty" doc:"Of the last attempt"`
+	Attempts        int           `json:"attempts"`
+	Outcome         string        `json:"outcome"`
+	Reason          string        `json:"reason,omitempty"`
+	Status          int           `json:"status" doc:"HTTP status the client got; 499 if it had left"`
+	Input           sluice.Tokens `json:"input_tokens" doc:"Of the last attempt, cached or not"`
+	Output          sluice.Tokens `json:"output_tokens" doc:"Of the last attempt, reasoning included"`
+	UsageSource     string        `json:"usage_source"`
+	Cost            string        `json:"cost" doc:"Of the last attempt"`
+	CostNanodollars int64         `json:"cost_nanodollars"`
+	QueuedSeconds   float64       `json:"queued_seconds"`
+	FirstSeconds    float64       `json:"first_token_seconds,omitempty"`
+	Seconds         float64       `json:"duration_seconds"`
+}
+
+func requestView(e *ledger.Entry) Request {
+	return Request{
+		ID: string(e.Request), At: e.At.UTC(), Tenant: string(e.Tenant), Project: string(e.Project), Key: string(e.Key), User: string(e.User),
+		Task: e.Task, Class: e.Class.String(), Operation: e.Operation, Model: string(e.Model), Backend: string(e.Backend), Attempts: e.Attempt,
+		Outcome: e.Outcome.String(), Reason: e.Reason.String(), Status: e.Status,
+		Input: e.Usage.InputTotal(), Output: e.Usage.OutputTotal(), UsageSource: e.Usage.Source.String(),
+		Cost: e.Cost.String(), CostNanodollars: int64(e.Cost),
+		QueuedSeconds: e.Queued.Seconds(), FirstSeconds: e.FirstToken.Seconds(), Seconds: e.Duration.Seconds(),
+	}
+}
+
+// Explanation is why a request went as it did, from its ledger entries.
+type Explanation struct {
+	Request
+	Labels   map[string]string `json:"labels,omitempty"`
+	Dialect  string            `json:"dialect"`
+	Stream   bool              `json:"stream"`
+	Policy   string            `json:"policy,omitempty" doc:"Version of the routing table"`
+	Ended    time.Time         `json:"ended"`
+	Late     bool              `json:"late,omitempty" doc:"Settled after its hold had expired"`
+	Estimate Estimate          `json:"estimate" doc:"What was held, before it ran"`
+	Steps    []Attempt         `json:"steps" doc:"One per attempt; a single one numbered 0 if no backend was reached"`
+	Total    Charge            `json:"total" doc:"Over all attempts"`
+	Limits   []LimitFigure     `json:"limits,omitempty" doc:"The caller's limits as they stood at dispatch or at the refusal"`
+	Refusal  *RefusalFigure    `json:"refusal,omitempty" doc:"The limit that did not fit"`
+}
+
+// Estimate is what was known before the request ran.
+type Estimate struct {
+	Input       sluice.Tokens `json:"input_tokens"`
+	OutputBound sluice.Tokens `json:"output_bound_tokens"`
+	Held        string        `json:"held_spend"`
+}
+
+// Charge is usage and what it cost.
+type Charge struct {
+	Tokens          map[string]sluice.Tokens `json:"tokens" doc:"By disjoint class; classes of zero are left out"`
+	ToolCalls       int64                    `json:"tool_calls,omitempty"`
+	WebSearches     int64                    `json:"web_searches,omitempty"`
+	Source          string                   `json:"usage_source" enum:"none,estimated,counted,reported"`
+	Anomalous       bool                     `json:"anomalous,omitempty"`
+	ServiceTier     string                   `json:"service_tier,omitempty"`
+	Cost            string                   `json:"cost"`
+	CostNanodollars int64                    `json:"cost_nanodollars"`
+	BudgetCost      string                   `json:"budget_cost,omitempty" doc:"What a hard budget was charged, where it is more"`
+	PriceVersion    string                   `json:"price_version,omitempty"`
+}
+
+// Attempt is one call to one backend.
+type Attempt struct {
+	Attempt           int         `json:"attempt" doc:"From 1"`
+	Pool              string      `json:"pool,omitempty"`
+	Backend           string      `json:"backend,omitempty"`
+	Provider          string      `json:"provider,omitempty"`
+	UpstreamModel     string      `json:"upstream_model,omitempty" doc:"What was asked for"`
+	ServedModel       string      `json:"served_model,omitempty" doc:"What the provider said it served"`
+	UpstreamRequestID string      `json:"upstream_request_id,omitempty"`
+	Outcome           string      `json:"outcome"`
+	Reason            string      `json:"reason,omitempty"`
+	QueuedSeconds     float64     `json:"queued_seconds"`
+	FirstSeconds      float64     `json:"first_token_seconds,omitempty"`
+	Seconds           float64     `json:"duration_seconds"`
+	Charge            Charge      `json:"charge"`
+	Fallback          bool        `json:"fallback,omitempty" doc:"Not one of the model's first pools"`
+	Candidates        []Candidate `json:"candidates,omitempty" doc:"Backends that were considered"`
+	Facts             any         `json:"facts,omitempty" doc:"What else was recorded of the decision"`
+}
+
+// Candidate is a backend that was considered.
+type Candidate struct {
+	Pool    string `json:"pool,omitempty"`
+	Backend string `json:"backend"`
+	Left    string `json:"left,omitempty" doc:"Why it was left out; empty for the one chosen"`
+}
+
+// LimitFigure is one limit and what was left of it.
+type LimitFigure struct {
+	Scope     string `json:"scope"`
+	Limit     string `json:"limit" doc:"By its name, such as requests_per_minute"`
+	Amount    Amount `json:"amount"`
+	Remaining Amount `json:"remaining"`
+}
+
+// RefusalFigure is the limit that did not fit, in that moment's figures.
+type RefusalFigure struct {
+	Scope     string     `json:"scope"`
+	ID        string     `json:"id,omitempty" doc:"Whose limit"`
+	Limit     string     `json:"limit"`
+	Amount    Amount     `json:"amount"`
+	Requested Amount     `json:"requested"`
+	Used      Amount     `json:"used"`
+	Held      Amount     `json:"held" doc:"By requests in flight"`
+	Reset     *time.Time `json:"reset,omitempty"`
+}
+
+func chargeOf(u *sluice.Usage, cost, high sluice.Nano, version string) Charge {
+	c := Charge{
+		Tokens: map[string]sluice.Tokens{}, ToolCalls: u.ToolCalls, WebSearches: u.WebSearches, Source: u.Source.String(), Anomalous: u.Anomalous,
+		ServiceTier: u.ServiceTier, Cost: cost.String(), CostNanodollars: int64(cost), PriceVersion: version,
+	}
+	if high > cost {
+		c.BudgetCost = high.String()
+	}
+	for _, t := range [...]struct {
+		name string
+		n    sluice.Tokens
+	}{
+		{"input", u.Input},
+		{"cache_read", u.CacheRead},
+		{"cache_write", u.CacheWrite},
+		{"cache_write_1h", u.CacheWrite1h},
+		{"audio_input", u.AudioInput},
+		{"output", u.Output},
+		{"reasoning", u.Reasoning},
+		{"audio_output", u.AudioOutput},
+	} {
+		if t.n != 0 {
+			c.Tokens[t.name] = t.n
+		}
+	}
+	return c
+}
+
+// explanationOf tells a request from its entries, which are ordered by attempt
+// and not empty.
+func explanationOf(entries []ledger.Entry) Explanation {
+	last := &entries[len(entries)-1]
+	x := Explanation{
+		Request: requestView(last), Dialect: last.Dialect, Stream: last.Stream, Policy: last.Policy, Ended: last.Ended.UTC(), Late: last.Late,
+		Estimate: Estimate{Input: last.EstimatedInput, OutputBound: last.OutputBound, Held: last.HeldSpend.String()},
+	}
+	for _, l := range last.Labels {
+		if x.Labels == nil {
+			x.Labels = make(map[string]string, len(last.Labels))
+		}
+		x.Labels[l.Key] = l.Value
+	}
+	var sum sluice.Usage
+	var cost, high sluice.Nano
+	sum.Source = sluice.UsageReported
+	for i := range entries {
+		e := &entries[i]
+		addUsage(&sum, &e.Usage)
+		cost += e.Cost
+		high += max(e.Cost, e.CostHigh)
+		x.Steps = append(x.Steps, attemptOf(e))
+		x.decisions(&x.Steps[i], e.Detail)
+	}
+	x.Total = chargeOf(&sum, cost, high, last.PriceVersion)
+	x.Request.Cost, x.Request.CostNanodollars = cost.String(), int64(cost)
+	return x
+}
+
+func attemptOf(e *ledger.Entry) Attempt {
+	return Attempt{
+		Attempt: e.Attempt, Pool: string(e.Pool), Backend: string(e.Backend), Provider: string(e.Provider),
+		UpstreamModel: e.UpstreamModel, ServedModel: e.ServedModel, UpstreamRequestID: e.UpstreamRequestID,
+		Outcome: e.Outcome.String(), Reason: e.Reason.String(),
+		QueuedSeconds: e.Queued.Seconds(), FirstSeconds: e.FirstToken.Seconds(), Seconds: e.Duration.Seconds(),
+		Charge: chargeOf(&e.Usage, e.Cost, e.CostHigh, e.PriceVersion),
+	}
+}
+
+// addUsage sums attempts. The source of a sum is that of its least trusted part
+// that took anything.
+func addUsage(sum, u *sluice.Usage) {
+	sum.Input += u.Input
+	sum.CacheRead += u.CacheRead
+	sum.CacheWrite += u.CacheWrite
+	sum.CacheWrite1h += u.CacheWrite1h
+	sum.AudioInput += u.AudioInput
+	sum.Output += u.Output
+	sum.Reasoning += u.Reasoning
+	sum.AudioOutput += u.AudioOutput
+	sum.ToolCalls += u.ToolCalls
+	sum.WebSearches += u.WebSearches
+	sum.Anomalous = sum.Anomalous || u.Anomalous
+	if u.Source != sluice.UsageNone {
+		sum.Source = min(sum.Source, u.Source)
+	} else if sum.Total() == 0 {
+		sum.Source = sluice.UsageNone
+	}
+}
+
+// decisions reads what was recorded of the decision beside the entry's columns.
+// Facts that this version has no field for are passed on as they are.
+func (x *Explanation) decisions(at *Attempt, detail []byte) {
+	if len(detail) == 0 {
+		return
+	}
+	facts := map[string]json.RawMessage{}
+	if err := json.Unmarshal(detail, &facts); err != nil {
+		at.Facts = map[string]string{"unreadable": err.Error()}
+		return
+	}
+	take := func(name string, to any) {
+		if raw, ok := facts[name]; ok && json.Unmarshal(raw, to) == nil {
+			delete(facts, name)
+		}
+	}
+	take("candidates", &at.Candidates)
+	take("fallback", &at.Fallback)
+	if len(facts) > 0 {
+		at.Facts = facts
+	}
+}
+
+// The inputs and outputs of the request operations.
+type (
+	explainIn struct {
+		ID     string `path:"request" maxLength:"64"`
+		Tenant string `query:"tenant" maxLength:"64" doc:"Restrict to one tenant: another's id is a 404"`
+	}
+	explainOut struct{ Body Explanation }
+	recentIn   struct {
+		filters
+		After string `query:"after" maxLength:"200" doc:"What the page before said in next"`
+		Limit int    `query:"limit" minimum:"0" maximum:"500" doc:"0: 100"`
+	}
+	recentOut struct {
+		Body struct {
+			Requests []Request `json:"requests" doc:"Newest arrival first"`
+			Next     string    `json:"next,omitempty" doc:"Pass it as after; empty on the last page"`
+		}
+	}
+	verifyIn  struct{}
+	verifyOut struct{ Body Verification }
+)
+
+// Verification compares the roll-ups that usage is answered from with the
+// entries.
+type Verification struct {
+	OK          bool     `json:"ok"`
+	Entries     int64    `json:"entries" doc:"Entries that were summed"`
+	Rows        int64    `json:"rows" doc:"Roll-up rows that were compared"`
+	Differences []string `json:"differences" doc:"Bounded"`
+}
+
+func (a *API) registerRequests(api huma.API) {
+	tags := []string{"ledger"}
+	register(a, api, huma.Operation{OperationID: "list-requests", Method: http.MethodGet, Path: "/admin/v1/requests", Summary: "Requests that have ended, newest first", Tags: tags}, a.recent)
+	register(a, api, huma.Operation{OperationID: "explain-request", Method: http.MethodGet, Path: "/admin/v1/requests/{request}", Summary: "Why a request went as it did", Tags: tags, Errors: []int{404}}, a.explain)
+	register(a, api, huma.Operation{OperationID: "verify-ledger", Method: http.MethodPost, Path: "/admin/v1/ledger/verify", Summary: "Compare the roll-ups with the entries; changes nothing", Tags: tags}, a.verify)
+}
+
+func (a *API) explain(ctx context.Context, in *explainIn) (*explainOut, error) {
+	owner := ledger.Everyone()
+	if in.Tenant != "" {
+		owner = ledger.Of(sluice.TenantID(in.Tenant))
+	}
+	entries, err := a.o.Ledger.Explain(ctx, owner, sluice.RequestID(in.ID))
+	if sluice.AsError(err).Kind == sluice.KindNotFound || err == nil && len(entries) == 0 {
+		a.flush(ctx) // it may have ended a moment ago
+		entries, err = a.o.Ledger.Explain(ctx, owner, sluice.RequestID(in.ID))
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(entries) == 0 {
+		return nil, hinted(missing("request", in.ID).(*sluice.Error), "a request appears when it has ended")
+	}
+	return &explainOut{Body: explanationOf(entries)}, nil
+}
+
+func (a *API) recent(ctx context.Context, in *recentIn) (*recentOut, error) {
+	owner, where := in.where()
+	before, err := parseCursor(in.After)
+	if err != nil {
+		return nil, err
+	}
+	a.flush(ctx)
+	page, err := a.o.Ledger.Recent(ctx, ledger.RecentQuery{Owner: owner, Where: where, Before: before, Limit: in.Limit})
+	if err != nil {
+		return nil, err
+	}
+	out := &recentOut{}
+	out.Body.Requests = make([]Request, 0, len(page.Entries))
+	for i := range page.Entries {
+		out.Body.Requests = append(out.Body.Requests, requestView(&page.Entries[i]))
+	}
+	out.Body.Next = cursorText(page.Next)
+	return out, nil
+}
+
+func (a *API) verify(ctx context.Context, _ *verifyIn) (*verifyOut, error) {
+	a.flush(ctx)
+	audit, err := a.o.Ledger.Verify(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := &verifyOut{Body: Verification{OK: audit.OK(), Entries: audit.Entries, Rows: audit.Rows, Differences: audit.Differences}}
+	if out.Body.Differences == nil {
+		out.Body.Differences = []string{}
+	}
+	return out, nil
+}
+
+// cursorText makes a cursor opaque.
+func cursorText(c ledger.Cursor) string {
+	if c.IsZero() {
+		return ""
+	}
+	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(c.At.UnixNano(), 10) + " " + string(c.Request)))
+}
+
+func parseCursor(s string) (c ledger.Cursor, err error) {
+	if s == "" {
+		return c, nil
+	}
+	bad := sluice.Invalid("after", "is not a cursor of this API")
+	raw, err := base64.RawURLEncoding.DecodeString(s)
+	if err != nil {
+		return c, bad
+	}
+	at, id, ok := strings.Cut(string(raw), " ")
+	nanos, err := strconv.ParseInt(at, 10, 64)
+	if !ok || err != nil || id == "" {
+		return c, bad
+	}
+	return ledger.Cursor{At: time.Unix(0, nanos).UTC(), Request: sluice.RequestID(id)}, nil
+}

@@ -1,0 +1,239 @@
+package admin
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"sluice"
+	"sluice/internal/engine"
+)
+
+// ConfigStatus is the configuration in force.
+type ConfigStatus struct {
+	Version   string     `json:"version" doc:"Hash of the file, or the name of the built-in one"`
+	File      string     `json:"file,omitempty"`
+	Loaded    *time.Time `json:"loaded,omitempty"`
+	LastError string     `json:"last_error,omitempty" doc:"Why the last reload failed; the configuration in force is the one before"`
+}
+
+// SnapshotStatus is the snapshot that identifies callers.
+type SnapshotStatus struct {
+	Keys       int      `json:"keys"`
+	AgeSeconds float64  `json:"age_seconds" doc:"Since the store last confirmed it"`
+	Partial    bool     `json:"partial,omitempty" doc:"A source has not loaded yet: unknown keys are answered 503"`
+	Problems   []string `json:"problems,omitempty" doc:"Records that could not be used"`
+}
+
+// JournalStatus is how far the ledger is behind.
+type JournalStatus struct {
+	LagEntries int     `json:"lag_entries" doc:"Settled, not in the store"`
+	LagSeconds float64 `json:"lag_seconds"`
+	Open       int     `json:"open" doc:"Requests without an end"`
+	Bytes      int64   `json:"bytes"`
+	Error      string  `json:"error,omitempty"`
+}
+
+// Status is one picture of the gateway.
+type Status struct {
+	State         string         `json:"state" enum:"ready,degraded,starting,draining"`
+	Build         Build          `json:"build"`
+	At            time.Time      `json:"at"`
+	UptimeSeconds float64        `json:"uptime_seconds"`
+	Config        ConfigStatus   `json:"config"`
+	Policy        string         `json:"policy" doc:"Version of the routing table"`
+	Snapshot      SnapshotStatus `json:"snapshot"`
+	Journal       JournalStatus  `json:"journal"`
+	Dependencies  []Dependency   `json:"dependencies"`
+	Open          int            `json:"open" doc:"Requests that wait or run"`
+	Running       int            `json:"running" doc:"Requests on a backend"`
+	Expired       int            `json:"expired" doc:"Expired holds that may still settle late"`
+	Pools         []PoolStatus   `json:"pools"`
+	Top           []Account      `json:"top" doc:"The busiest counters"`
+}
+
+// PoolStatus is one pool and its queue.
+type PoolStatus struct {
+	Pool          string          `json:"pool"`
+	Waiting       int             `json:"waiting"`
+	ByClass       map[string]int  `json:"by_class"`
+	QueuedBytes   int64           `json:"queued_bytes"`
+	QueuedWork    sluice.Tokens   `json:"queued_work_tokens"`
+	OldestSeconds float64         `json:"oldest_seconds" doc:"How long its oldest request has waited"`
+	WaitSeconds   float64         `json:"wait_seconds" doc:"Predicted for an arrival"`
+	Enqueued      int64           `json:"enqueued"`
+	Dispatched    int64           `json:"dispatched"`
+	Cancelled     int64           `json:"cancelled"`
+	Rejected      int64           `json:"rejected"`
+	Moved         int64           `json:"moved"`
+	Backends      []BackendStatus `json:"backends"`
+}
+
+// BackendStatus is one backend's load and health.
+type BackendStatus struct {
+	Backend        string        `json:"backend"`
+	Health         string        `json:"health" doc:"healthy, cooling or probing"`
+	Running        int64         `json:"running"`
+	Concurrency    int64         `json:"concurrency" doc:"Its capacity"`
+	KVTokens       sluice.Tokens `json:"kv_tokens"`
+	PrefillTokens  sluice.Tokens `json:"prefill_tokens"`
+	RetryInSeconds float64       `json:"retry_in_seconds,omitempty" doc:"Until a cooling backend gets a probe"`
+	Retired        bool          `json:"retired,omitempty" doc:"No longer configured; it finishes what it runs"`
+}
+
+// Account is the counters of one scope.
+type Account struct {
+	Scope    string    `json:"scope"`
+	ID       string    `json:"id"`
+	Counters []Counter `json:"counters"`
+}
+
+// Counter is one limit's figures.
+type Counter struct {
+	Limit     string `json:"limit" doc:"By its name, such as requests_per_minute"`
+	Amount    Amount `json:"amount"`
+	Used      Amount `json:"used"`
+	Held      Amount `json:"held" doc:"By requests in flight"`
+	Remaining Amount `json:"remaining"`
+}
+
+type (
+	statusIn struct {
+		Limit int `query:"limit" minimum:"0" maximum:"1000" doc:"Most rows of each kind; 0: 20"`
+	}
+	statusOut struct{ Body Status }
+	reloadOut struct{ Body Reloaded }
+)
+
+func (a *API) registerStatus(api huma.API) {
+	tags := []string{"operate"}
+	register(a, api, huma.Operation{OperationID: "status", Method: http.MethodGet, Path: "/admin/v1/status", Summary: "What waits, what runs, what is broken", Tags: tags}, a.status)
+	register(a, api, huma.Operation{OperationID: "reload-config", Method: http.MethodPost, Path: "/admin/v1/config/reload", Summary: "Read the configuration again; a failed reload changes nothing", Tags: tags, Errors: []int{409}},
+		func(ctx context.Context, in *dryRun) (*reloadOut, error) { return a.reload(ctx, in) })
+}
+
+func (a *API) status(_ context.Context, in *statusIn) (*statusOut, error) {
+	limit := in.Limit
+	if limit == 0 {
+		limit = 20
+	}
+	return &statusOut{Body: a.statusNow(limit)}, nil
+}
+
+func (a *API) statusNow(limit int) Status {
+	run := a.runtime()
+	s := Status{
+		State: stateOf(&run), Build: a.o.Build, At: a.o.Now().UTC(), Config: run.Config, Snapshot: run.Snapshot, Journal: run.Journal,
+		Dependencies: run.Dependency, Pools: []PoolStatus{}, Top: []Account{},
+	}
+	if !run.Started.IsZero() {
+		s.UptimeSeconds = a.o.Now().Sub(run.Started).Seconds()
+	}
+	if s.Dependencies == nil {
+		s.Dependencies = []Dependency{}
+	}
+	if a.o.View == nil {
+		return s
+	}
+	v := a.o.View(limit)
+	s.Policy, s.Open, s.Running, s.Expired = v.Policy, v.Open, v.Running, v.Expired
+	for i := range v.Pools {
+		s.Pools = append(s.Pools, poolView(&v.Pools[i]))
+	}
+	for i := range v.Top {
+		s.Top = append(s.Top, accountView(&v.Top[i]))
+	}
+	return s
+}
+
+func (a *API) runtime() Runtime {
+	if a.o.Runtime == nil {
+		return Runtime{Ready: true}
+	}
+	return a.o.Runtime()
+}
+
+func stateOf(r *Runtime) string {
+	switch {
+	case r.Draining:
+		return "draining"
+	case !r.Ready:
+		return "starting"
+	}
+	for _, d := range r.Dependency {
+		if d.State != "ok" {
+			return "degraded"
+		}
+	}
+	return "ready"
+}
+
+func poolView(p *engine.PoolView) PoolStatus {
+	out := PoolStatus{
+		Pool: string(p.ID), Waiting: p.Waiting, ByClass: make(map[string]int, sluice.NumClasses), QueuedBytes: p.Bytes, QueuedWork: p.Work,
+		OldestSeconds: p.Oldest.Seconds(), WaitSeconds: p.Wait.Seconds(),
+		Enqueued: p.Counts.Enqueued, Dispatched: p.Counts.Dispatched, Cancelled: p.Counts.Cancelled, Rejected: p.Counts.Rejected, Moved: p.Counts.Moved,
+		Backends: make([]BackendStatus, 0, len(p.Backends)),
+	}
+	for c, n := range p.ByClass {
+		out.ByClass[sluice.Class(c).String()] = n
+	}
+	for i := range p.Backends {
+		b := &p.Backends[i]
+		out.Backends = append(out.Backends, BackendStatus{
+			Backend: string(b.ID), Health: b.Health, Running: b.Running, Concurrency: b.Concurrency, KVTokens: b.KVTokens, PrefillTokens: b.Prefill,
+			RetryInSeconds: b.RetryIn.Seconds(), Retired: b.Retired,
+		})
+	}
+	return out
+}
+
+func accountView(v *engine.AccountView) Account {
+	out := Account{Scope: v.Scope.String(), ID: v.ID, Counters: make([]Counter, 0, len(v.Counters))}
+	for _, c := range v.Counters {
+		spend := c.Limit.Dimension == sluice.Spend
+		out.Counters = append(out.Counters, Counter{
+			Limit: LimitName(c.Limit.Dimension, c.Limit.Window), Amount: amount(c.Limit.Amount, spend),
+			Used: amount(c.Used, spend), Held: amount(c.Held, spend), Remaining: amount(c.Remaining, spend),
+		})
+	}
+	return out
+}
+
+// reload reads the configuration again.
+func (a *API) reload(ctx context.Context, in *dryRun) (*reloadOut, error) {
+	if a.o.Reload == nil {
+		return nil, &sluice.Error{Kind: sluice.KindConflict, Reason: sluice.InvalidRequest,
+			Msg: "the gateway was started without a configuration file", Hint: "start it with --config FILE"}
+	}
+	if in.DryRun {
+		return nil, hinted(sluice.Invalid("dry_run", "is not known here"), "check the file with sluice check FILE")
+	}
+	r, err := a.o.Reload(ctx)
+	if err != nil {
+		return nil, reloadProblem(err)
+	}
+	a.o.Log.LogAttrs(ctx, slog.LevelInfo, "configuration reloaded", slog.String("version", r.Version), slog.String("by", operatorOf(ctx).ID))
+	return &reloadOut{Body: r}, nil
+}
+
+// reloadProblem shows an operator why the configuration was refused: the file is
+// the operator's own, so the whole text is.
+func reloadProblem(err error) *Problem {
+	p := problemOf(&sluice.Error{Kind: sluice.KindInvalid, Reason: sluice.InvalidRequest,
+		Msg: "the configuration is not valid and nothing has changed", Hint: "mend it and check it with sluice check FILE"})
+	all := []error{err}
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		all = many.Unwrap()
+	}
+	for _, e := range all[:min(len(all), maxReloadProblems)] {
+		p.Errors = append(p.Errors, ProblemDetail{Message: e.Error()})
+	}
+	return p
+}
+
+// maxReloadProblems bounds the answer to a reload of a very wrong file.
+const maxReloadProblems = 100

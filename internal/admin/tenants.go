@@ -1,0 +1,403 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"sluice"
+	"sluice/internal/auth"
+)
+
+// Tenant holds projects and has a plan.
+type Tenant struct {
+	ID string `json:"id"`
+	TenantFields
+	Projects []Project  `json:"projects" doc:"The project default exists without being listed"`
+	Declared string     `json:"declared,omitempty" doc:"file:line that owns it; empty when it can be changed here"`
+	Created  *time.Time `json:"created,omitempty"`
+	Updated  *time.Time `json:"updated,omitempty"`
+}
+
+// TenantFields is what a tenant says. In an update, fields that are left out
+// stay.
+type TenantFields struct {
+	Name      *string   `json:"name,omitempty" maxLength:"200" doc:"For humans"`
+	Plan      *string   `json:"plan,omitempty" maxLength:"64" doc:"Empty: no limits, class standard"`
+	Suspended *bool     `json:"suspended,omitempty" doc:"None of its keys is admitted"`
+	Models    *[]string `json:"models,omitempty" maxItems:"1000" doc:"Narrows the plan's; empty changes nothing"`
+	Limits    Limits    `json:"limits,omitempty" doc:"Each replaces the plan's of the same name"`
+}
+
+// Project holds keys; its id is unique within its tenant.
+type Project struct {
+	ID string `json:"id"`
+	ProjectFields
+	Declared string `json:"declared,omitempty" doc:"file:line of its tenant; empty when it can be changed here"`
+}
+
+// ProjectFields is what a project says. In an update, fields that are left out
+// stay.
+type ProjectFields struct {
+	Name   *string   `json:"name,omitempty" maxLength:"200" doc:"For humans"`
+	Models *[]string `json:"models,omitempty" maxItems:"1000" doc:"Narrows the tenant's; empty changes nothing"`
+	Limits Limits    `json:"limits,omitempty" doc:"Each replaces the plan's per_project of the same name"`
+}
+
+func tenantView(t *auth.Tenant) Tenant {
+	out := Tenant{ID: string(t.ID), Declared: place(t.Origin), Created: moment(t.Created), Updated: moment(t.Updated), Projects: []Project{}}
+	plan := string(t.Plan)
+	out.Plan = &plan
+	if t.Name != "" {
+		out.Name = &t.Name
+	}
+	if t.Suspended {
+		out.Suspended = &t.Suspended
+	}
+	if len(t.Models) > 0 {
+		names := words(t.Models)
+		out.Models = &names
+	}
+	out.Limits = limitsOf(t.Limits)
+	for i := range t.Projects {
+		out.Projects = append(out.Projects, projectView(&t.Projects[i], t.Origin))
+	}
+	return out
+}
+
+func projectView(p *auth.Project, o auth.Origin) Project {
+	out := Project{ID: string(p.ID), Declared: place(o)}
+	if p.Name != "" {
+		out.Name = &p.Name
+	}
+	if len(p.Models) > 0 {
+		names := words(p.Models)
+		out.Models = &names
+	}
+	out.Limits = limitsOf(p.Limits)
+	return out
+}
+
+func (f *TenantFields) apply(t *auth.Tenant) (err error) {
+	set(&t.Name, f.Name)
+	set(&t.Suspended, f.Suspended)
+	if f.Plan != nil {
+		t.Plan = sluice.PlanID(*f.Plan)
+	}
+	if f.Models != nil {
+		t.Models = ids[sluice.ModelID](*f.Models)
+	}
+	t.Limits, err = f.Limits.apply(t.Limits, "limits")
+	return err
+}
+
+func (f *ProjectFields) apply(p *auth.Project) (err error) {
+	set(&p.Name, f.Name)
+	if f.Models != nil {
+		p.Models = ids[sluice.ModelID](*f.Models)
+	}
+	p.Limits, err = f.Limits.apply(p.Limits, "limits")
+	return err
+}
+
+// The inputs and outputs of the tenant and project operations.
+type (
+	tenantPath struct {
+		Tenant string `path:"tenant" maxLength:"64"`
+	}
+	projectPath struct {
+		tenantPath
+		Project string `path:"project" maxLength:"64"`
+	}
+	createTenantIn struct {
+		dryRun
+		Body struct {
+			ID string `json:"id" maxLength:"64" doc:"1 to 64 of a-z, 0-9, dot, underscore and hyphen"`
+			TenantFields
+		}
+	}
+	updateTenantIn struct {
+		tenantPath
+		dryRun
+		Body TenantFields
+	}
+	tenantRef struct {
+		tenantPath
+		dryRun
+	}
+	createProjectIn struct {
+		tenantPath
+		dryRun
+		Body struct {
+			ID string `json:"id" maxLength:"64" doc:"1 to 64 of a-z, 0-9, dot, underscore and hyphen"`
+			ProjectFields
+		}
+	}
+	updateProjectIn struct {
+		projectPath
+		dryRun
+		Body ProjectFields
+	}
+	projectRef struct {
+		projectPath
+		dryRun
+	}
+	tenantOut  struct{ Body Tenant }
+	tenantsOut struct {
+		Body struct {
+			Tenants []Tenant `json:"tenants"`
+		}
+	}
+	projectOut  struct{ Body Project }
+	projectsOut struct {
+		Body struct {
+			Projects []Project `json:"projects"`
+		}
+	}
+)
+
+func (a *API) registerTenants(api huma.API) {
+	tags := []string{"tenants"}
+	const all, one = "/admin/v1/tenants", "/admin/v1/tenants/{tenant}"
+	register(a, api, huma.Operation{OperationID: "list-tenants", Method: http.MethodGet, Path: all, Summary: "List tenants", Tags: tags}, a.listTenants)
+	register(a, api, huma.Operation{OperationID: "show-tenant", Method: http.MethodGet, Path: one, Summary: "Show a tenant", Tags: tags, Errors: []int{404}},
+		func(ctx context.Context, in *tenantPath) (*tenantOut, error) {
+			t, err := a.records.tenant(ctx, sluice.TenantID(in.Tenant))
+			return &tenantOut{Body: tenantView(&t)}, err
+		})
+	register(a, api, huma.Operation{OperationID: "create-tenant", Method: http.MethodPost, Path: all, Summary: "Create a tenant", Tags: tags, DefaultStatus: 201, Errors: []int{409}}, a.createTenant)
+	register(a, api, huma.Operation{OperationID: "update-tenant", Method: http.MethodPatch, Path: one, Summary: "Change a tenant", Tags: tags, Errors: []int{404, 409}}, a.updateTenant)
+	register(a, api, huma.Operation{OperationID: "delete-tenant", Method: http.MethodDelete, Path: one, Summary: "Delete a tenant without keys; its ledger stays", Tags: tags, DefaultStatus: 204, Errors: []int{404, 409}}, a.deleteTenant)
+	a.registerProjects(api)
+}
+
+func (a *API) registerProjects(api huma.API) {
+	tags := []string{"projects"}
+	const all, one = "/admin/v1/tenants/{tenant}/projects", "/admin/v1/tenants/{tenant}/projects/{project}"
+	register(a, api, huma.Operation{OperationID: "list-projects", Method: http.MethodGet, Path: all, Summary: "List a tenant's projects", Tags: tags, Errors: []int{404}}, a.listProjects)
+	register(a, api, huma.Operation{OperationID: "show-project", Method: http.MethodGet, Path: one, Summary: "Show a project", Tags: tags, Errors: []int{404}},
+		func(ctx context.Context, in *projectPath) (*projectOut, error) {
+			t, i, err := a.project(ctx, in)
+			if err != nil {
+				return nil, err
+			}
+			return &projectOut{Body: projectView(&t.Projects[i], t.Origin)}, nil
+		})
+	register(a, api, huma.Operation{OperationID: "create-project", Method: http.MethodPost, Path: all, Summary: "Create a project", Tags: tags, DefaultStatus: 201, Errors: []int{404, 409}}, a.createProject)
+	register(a, api, huma.Operation{OperationID: "update-project", Method: http.MethodPatch, Path: one, Summary: "Change a project", Tags: tags, Errors: []int{404, 409}}, a.updateProject)
+	register(a, api, huma.Operation{OperationID: "delete-project", Method: http.MethodDelete, Path: one, Summary: "Delete a project without keys", Tags: tags, DefaultStatus: 204, Errors: []int{404, 409}}, a.deleteProject)
+}
+
+func (a *API) listTenants(ctx context.Context, _ *struct{}) (*tenantsOut, error) {
+	all, err := a.records.tenants(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := &tenantsOut{}
+	out.Body.Tenants = make([]Tenant, 0, len(all))
+	for i := range all {
+		out.Body.Tenants = append(out.Body.Tenants, tenantView(&all[i]))
+	}
+	return out, nil
+}
+
+// knownPlan refuses a tenant's plan that does not exist.
+func (a *API) knownPlan(ctx context.Context, id sluice.PlanID) error {
+	if id == "" {
+		return nil
+	}
+	if _, err := a.records.plan(ctx, id); err != nil {
+		if sluice.AsError(err).Kind != sluice.KindNotFound {
+			return err
+		}
+		return hinted(sluice.Invalid("plan", "names %q, which does not exist", id), "create it first, or see GET /admin/v1/plans")
+	}
+	return nil
+}
+
+func (a *API) createTenant(ctx context.Context, in *createTenantIn) (*tenantOut, error) {
+	a.records.mu.Lock()
+	defer a.records.mu.Unlock()
+	if err := sluice.ValidName(in.Body.ID); err != nil {
+		return nil, sluice.Invalid("id", "%s", err)
+	}
+	old, err := a.records.tenant(ctx, sluice.TenantID(in.Body.ID))
+	switch {
+	case err == nil:
+		if err := owned("tenant", in.Body.ID, old.Origin); err != nil {
+			return nil, err
+		}
+		return nil, exists("tenant", in.Body.ID)
+	case sluice.AsError(err).Kind != sluice.KindNotFound:
+		return nil, err
+	}
+	t := auth.Tenant{ID: sluice.TenantID(in.Body.ID), Created: a.o.Now().UTC(), Updated: a.o.Now().UTC()}
+	if err := in.Body.TenantFields.apply(&t); err != nil {
+		return nil, err
+	}
+	if err := a.knownPlan(ctx, t.Plan); err != nil {
+		return nil, err
+	}
+	out := &tenantOut{Body: tenantView(&t)}
+	if in.DryRun {
+		return out, nil
+	}
+	if err := a.o.Tenants.CreateTenant(ctx, t); err != nil {
+		return nil, err
+	}
+	return out, a.changed(ctx, "tenant created", in.Body.ID)
+}
+
+func (a *API) updateTenant(ctx context.Context, in *updateTenantIn) (*tenantOut, error) {
+	a.records.mu.Lock()
+	defer a.records.mu.Unlock()
+	t, err := a.records.writable(ctx, sluice.TenantID(in.Tenant))
+	if err != nil {
+		return nil, err
+	}
+	if err := in.Body.apply(&t); err != nil {
+		return nil, err
+	}
+	if err := a.knownPlan(ctx, t.Plan); err != nil {
+		return nil, err
+	}
+	if err := a.storeTenant(ctx, &t, in.DryRun, "tenant updated"); err != nil {
+		return nil, err
+	}
+	return &tenantOut{Body: tenantView(&t)}, nil
+}
+
+// storeTenant replaces a tenant, unless it is a dry run.
+func (a *API) storeTenant(ctx context.Context, t *auth.Tenant, dry bool, what string) error {
+	t.Updated = a.o.Now().UTC()
+	if dry {
+		return nil
+	}
+	if err := a.o.Tenants.UpdateTenant(ctx, *t); err != nil {
+		return err
+	}
+	return a.changed(ctx, what, string(t.ID))
+}
+
+func (a *API) deleteTenant(ctx context.Context, in *tenantRef) (*noneOut, error) {
+	a.records.mu.Lock()
+	defer a.records.mu.Unlock()
+	t, err := a.records.writable(ctx, sluice.TenantID(in.Tenant))
+	if err != nil {
+		return nil, err
+	}
+	if err := a.withoutKeys(ctx, t.ID, ""); err != nil {
+		return nil, err
+	}
+	if in.DryRun {
+		return &noneOut{}, nil
+	}
+	if err := a.o.Tenants.DeleteTenant(ctx, t.ID); err != nil {
+		return nil, err
+	}
+	return &noneOut{}, a.changed(ctx, "tenant deleted", in.Tenant)
+}
+
+// withoutKeys refuses to delete a tenant, or one project of it, that has keys. A
+// revoked key counts: its history would lose its owner.
+func (a *API) withoutKeys(ctx context.Context, t sluice.TenantID, p sluice.ProjectID) error {
+	keys, err := a.records.keys(ctx, t)
+	if err != nil {
+		return err
+	}
+	for i := range keys {
+		if p == "" || projectOf(&keys[i]) == p {
+			return &sluice.Error{Kind: sluice.KindConflict, Reason: sluice.InvalidRequest,
+				Msg: fmt.Sprintf("tenant %q still has keys, such as %q", t, keys[i].ID), Hint: "suspend the tenant instead, or revoke its keys: both stop it within seconds"}
+		}
+	}
+	return nil
+}
+
+func (a *API) listProjects(ctx context.Context, in *tenantPath) (*projectsOut, error) {
+	t, err := a.records.tenant(ctx, sluice.TenantID(in.Tenant))
+	if err != nil {
+		return nil, err
+	}
+	out := &projectsOut{}
+	out.Body.Projects = tenantView(&t).Projects
+	return out, nil
+}
+
+// project finds a project and its place in its tenant.
+func (a *API) project(ctx context.Context, in *projectPath) (auth.Tenant, int, error) {
+	t, err := a.records.tenant(ctx, sluice.TenantID(in.Tenant))
+	if err != nil {
+		return t, 0, err
+	}
+	i := slices.IndexFunc(t.Projects, func(p auth.Project) bool { return string(p.ID) == in.Project })
+	if i < 0 {
+		return t, 0, missing("project", in.Project)
+	}
+	t.Projects = slices.Clone(t.Projects) // a declared tenant is shared with the snapshot
+	return t, i, nil
+}
+
+func (a *API) createProject(ctx context.Context, in *createProjectIn) (*projectOut, error) {
+	a.records.mu.Lock()
+	defer a.records.mu.Unlock()
+	if err := sluice.ValidName(in.Body.ID); err != nil {
+		return nil, sluice.Invalid("id", "%s", err)
+	}
+	t, err := a.records.writable(ctx, sluice.TenantID(in.Tenant))
+	if err != nil {
+		return nil, err
+	}
+	p := auth.Project{ID: sluice.ProjectID(in.Body.ID)}
+	if _, ok := find(t.Projects, p.ID, projectID); ok {
+		return nil, exists("project", in.Body.ID)
+	}
+	if err := in.Body.ProjectFields.apply(&p); err != nil {
+		return nil, err
+	}
+	t.Projects = append(slices.Clone(t.Projects), p)
+	if err := a.storeTenant(ctx, &t, in.DryRun, "project created"); err != nil {
+		return nil, err
+	}
+	return &projectOut{Body: projectView(&p, t.Origin)}, nil
+}
+
+func (a *API) updateProject(ctx context.Context, in *updateProjectIn) (*projectOut, error) {
+	a.records.mu.Lock()
+	defer a.records.mu.Unlock()
+	t, i, err := a.project(ctx, &in.projectPath)
+	if err != nil {
+		return nil, err
+	}
+	if err := owned("project", in.Project, t.Origin); err != nil {
+		return nil, err
+	}
+	if err := in.Body.apply(&t.Projects[i]); err != nil {
+		return nil, err
+	}
+	if err := a.storeTenant(ctx, &t, in.DryRun, "project updated"); err != nil {
+		return nil, err
+	}
+	return &projectOut{Body: projectView(&t.Projects[i], t.Origin)}, nil
+}
+
+func (a *API) deleteProject(ctx context.Context, in *projectRef) (*noneOut, error) {
+	a.records.mu.Lock()
+	defer a.records.mu.Unlock()
+	t, i, err := a.project(ctx, &in.projectPath)
+	if err != nil {
+		return nil, err
+	}
+	if err := owned("project", in.Project, t.Origin); err != nil {
+		return nil, err
+	}
+	if err := a.withoutKeys(ctx, t.ID, t.Projects[i].ID); err != nil {
+		return nil, err
+	}
+	t.Projects = slices.Delete(t.Projects, i, i+1)
+	return &noneOut{}, a.storeTenant(ctx, &t, in.DryRun, "project deleted")
+}
