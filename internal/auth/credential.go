@@ -165,11 +165,15 @@ func alphanumeric(b byte) bool {
 	return '0' <= b && b <= '9' || 'A' <= b && b <= 'Z' || 'a' <= b && b <= 'z'
 }
 
-// checksum writes the CRC-32 of s in base62, most significant digit first.
+// checksum writes the CRC-32 of s in base62, most significant digit first. It
+// goes through the table by itself: crc32.ChecksumIEEE would have s copied to
+// the heap.
 func checksum(s string, out *[crcLen]byte) []byte {
-	var buf [maxKey]byte
-	n := copy(buf[:], s)
-	v := crc32.ChecksumIEEE(buf[:n])
+	v := ^uint32(0)
+	for i := range len(s) {
+		v = crc32.IEEETable[byte(v)^s[i]] ^ v>>8
+	}
+	v = ^v
 	for i := range out {
 		out[crcLen-1-i] = base62[v%62]
 		v /= 62
