@@ -1,6 +1,7 @@
 package fakellm
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -100,6 +101,7 @@ type book struct {
 	all     Total
 	models  map[string]*Total
 	known   func(string) bool
+	changed chan struct{} // closed and replaced at every change; nil while nobody waits
 }
 
 func newBook(most int, known func(string) bool) *book {
@@ -114,7 +116,39 @@ func (b *book) open(s Served) *Served {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.running[s.ID] = &s
+	b.notify()
 	return &s
+}
+
+// notify wakes those that wait for a change. Called with mu held.
+func (b *book) notify() {
+	if b.changed != nil {
+		close(b.changed)
+		b.changed = nil
+	}
+}
+
+// await blocks until ok is true of the totals.
+func (b *book) await(ctx context.Context, ok func(Total) bool) error {
+	for {
+		b.mu.Lock()
+		t := b.all
+		t.Running = int64(len(b.running))
+		if ok(t) {
+			b.mu.Unlock()
+			return nil
+		}
+		if b.changed == nil {
+			b.changed = make(chan struct{})
+		}
+		changed := b.changed
+		b.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // update changes an open entry.
@@ -128,6 +162,7 @@ func (b *book) update(s *Served, f func(*Served)) {
 func (b *book) close(s *Served) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	defer b.notify()
 	now := time.Now()
 	s.Done = &now
 	delete(b.running, s.ID)

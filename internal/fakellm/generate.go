@@ -243,7 +243,7 @@ func (t *turn) say(v voice, p stretch) {
 	done := t.tally(p.upTo)
 	text := p.text
 	if t.a.b.BadUTF8 && t.wrote == 0 && text != "" {
-		text += "\x00\xff"
+		text += "\x00" // the sink puts the invalid byte in its place
 	}
 	switch {
 	case p.thought:

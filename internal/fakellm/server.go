@@ -2,6 +2,7 @@ package fakellm
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -121,6 +122,12 @@ func (s *Server) Play(model string, rules ...Rule) {
 
 // Account is what the provider's book says.
 func (s *Server) Account(f Filter) Account { return s.book.account(f) }
+
+// Await blocks until ok is true of the totals of all requests; it returns the
+// context's error if that ends first. A request is in the book from when it has
+// been understood until its handler has returned, which is a moment after the
+// client has the end of its answer.
+func (s *Server) Await(ctx context.Context, ok func(Total) bool) error { return s.book.await(ctx, ok) }
 
 // Requests are the raw requests kept, oldest first; see Options.Record.
 func (s *Server) Requests() []Recorded {

@@ -44,6 +44,9 @@ func (s *sink) event(name string, data []byte) {
 		b.WriteString("event" + colon + name + "\n")
 	}
 	b.WriteString("data" + colon)
+	if s.b.BadUTF8 {
+		data = bytes.ReplaceAll(data, []byte(`\u0000`), []byte{0xff})
+	}
 	b.Write(data)
 	b.WriteString("\n\n")
 	out := b.Bytes()
