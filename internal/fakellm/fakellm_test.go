@@ -148,7 +148,7 @@ func only(t *testing.T, s *Server) Served {
 }
 
 // settled waits until n requests have ended.
-func settled(t *testing.T, s *Server, n int64) {
+func settled(t testing.TB, s *Server, n int64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
@@ -515,8 +515,8 @@ func TestBookIsBounded(t *testing.T) {
 	s, url := provider(t, Options{Instant: true, Book: 3})
 	for i := range 5 {
 		post(t, url+"/v1/chat/completions", chat(fmt.Sprintf("invented-%d", i), "x [[tokens=1]]", ""))
+		settled(t, s, int64(i+1))
 	}
-	settled(t, s, 5)
 	a := s.Account(Filter{})
 	if a.Kept != 3 || a.Total.Requests != 5 || a.Models[otherModels].Output != 5 || len(a.Models) != 1 {
 		t.Errorf("got %+v", a)

@@ -69,12 +69,16 @@ func (t *turn) run(a *ask, refused *refusal) {
 		ID: t.requestID(), Model: name, Surface: string(a.surface), Faults: a.faults, Stream: a.stream,
 		Input: a.input, Cached: a.cached, Written: a.written, At: t.began,
 	})
+	noted := make(chan struct{})
 	stop := context.AfterFunc(t.r.Context(), func() {
+		defer close(noted)
 		now := time.Now()
 		t.s.book.update(t.entry, func(e *Served) { e.Left = &now })
 	})
 	err := t.serve()
-	stop()
+	if !stop() {
+		<-noted
+	}
 	t.settle(err)
 	if errors.Is(err, errAbort) {
 		panic(http.ErrAbortHandler)
