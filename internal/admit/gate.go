@@ -2,6 +2,9 @@ package admit
 
 import (
 	"context"
+	"errors"
+	"sync"
+	"time"
 
 	"sluice"
 	"sluice/internal/engine"
@@ -20,44 +23,298 @@ type Hooks struct {
 	Queued   func(engine.Call, engine.Verdict) // it waits, or is about to be granted
 	Refused  func(engine.Call, *sluice.Error)  // at arrival, or when a wait ended without a place
 	Granted  func(engine.Call, engine.Grant)   // every attempt
-	Ended    func(engine.Call, engine.Result)  // every attempt that a further one may follow
+	Ended    func(engine.Call, engine.Result)  // every attempt that Next ended
 	Settled  func(engine.Call, engine.Actual, error)
 	Released func(engine.Call, sluice.Reason)
-	Expired  func(sluice.RequestID) // a running request's hold ran out; on the gate's own goroutine or any caller's
+	Expired  func(sluice.RequestID) // a hold ran out without activity; on any goroutine
 }
 
 // Gate is the waiting room. It is safe for concurrent use.
-type Gate struct{}
+type Gate struct {
+	hooks Hooks
+	wake  chan struct{} // the next wake-up is sooner than the sleeper thinks; one place
+	quit  chan struct{}
+	wg    sync.WaitGroup
+
+	mu       sync.Mutex
+	eng      *engine.Engine                           // guarded by mu
+	waiters  map[sluice.RequestID]chan<- engine.Grant // guarded by mu; channels with one place
+	idle     []chan struct{}                          // guarded by mu; closed when nothing is open
+	armed    time.Time                                // guarded by mu; when the sleeper wakes, zero for never
+	draining bool                                     // guarded by mu
+	closed   bool                                     // guarded by mu
+}
 
 // New puts a gate around an engine, which nobody else may touch from then on.
 // Close ends it.
-func New(eng *engine.Engine, o Options) *Gate { return &Gate{} }
+func New(eng *engine.Engine, o Options) *Gate {
+	g := &Gate{
+		hooks:   o.Hooks,
+		wake:    make(chan struct{}, 1),
+		quit:    make(chan struct{}),
+		eng:     eng,
+		waiters: make(map[sluice.RequestID]chan<- engine.Grant),
+	}
+	g.wg.Go(g.sleep)
+	return g
+}
 
 // Admit waits for a place. The error is a *sluice.Error, and nothing is held
 // then. The caller owns the Grant: defer its Release.
-func (g *Gate) Admit(ctx context.Context, c engine.Call) (*Grant, error) { return nil, nil }
+func (g *Gate) Admit(ctx context.Context, c engine.Call) (*Grant, error) {
+	if err := context.Cause(ctx); err != nil {
+		return nil, g.refuse(c, gone(err))
+	}
+	g.mu.Lock()
+	if g.draining || g.closed {
+		g.mu.Unlock()
+		return nil, g.refuse(c, shuttingDown())
+	}
+	v := g.eng.Arrive(time.Now(), c)
+	if v.Err != nil {
+		g.mu.Unlock()
+		return nil, g.refuse(c, v.Err)
+	}
+	ch := g.expect(c.ID)
+	expired := g.advance()
+	g.mu.Unlock()
+	g.tellExpired(expired)
+	if g.hooks.Queued != nil {
+		g.hooks.Queued(c, v)
+	}
+	place, err := g.await(ctx, c.ID, ch)
+	if err != nil {
+		g.mu.Lock()
+		g.eng.Cancel(time.Now(), c.ID, err.Reason) // no more than a look-up if the engine has ended it
+		expired := g.advance()
+		g.mu.Unlock()
+		g.tellExpired(expired)
+		return nil, g.refuse(c, err)
+	}
+	if g.hooks.Granted != nil {
+		g.hooks.Granted(c, place)
+	}
+	return &Grant{gate: g, call: c, place: place}, nil
+}
+
+// await waits for what the engine says about a request. On an error the request
+// may still be open, and no longer has a waiter.
+func (g *Gate) await(ctx context.Context, id sluice.RequestID, ch <-chan engine.Grant) (engine.Grant, *sluice.Error) {
+	select {
+	case place := <-ch:
+		return place, place.Err
+	case <-ctx.Done():
+	}
+	g.mu.Lock()
+	delete(g.waiters, id)
+	g.mu.Unlock()
+	select {
+	case place := <-ch:
+		if place.Err != nil {
+			return place, place.Err
+		}
+		// Granted at the very moment that the caller left: the place goes back.
+	default:
+	}
+	return engine.Grant{}, gone(context.Cause(ctx))
+}
+
+// expect makes the channel that a request's next grant is sent to. REQUIRES: mu
+// is held.
+func (g *Gate) expect(id sluice.RequestID) <-chan engine.Grant {
+	ch := make(chan engine.Grant, 1)
+	g.waiters[id] = ch
+	return ch
+}
+
+// advance lets the engine decide, delivers what it did and sees that the sleeper
+// wakes in time. It returns the requests whose hold ran out, for tellExpired.
+// REQUIRES: mu is held.
+func (g *Gate) advance() (expired []sluice.RequestID) {
+	expired = g.deliver()
+	g.arm()
+	return expired
+}
+
+// deliver lets the engine decide and hands each grant to its caller. A place whose
+// caller has just left finds no waiter; the caller gives it back itself. REQUIRES:
+// mu is held.
+func (g *Gate) deliver() (expired []sluice.RequestID) {
+	for _, place := range g.eng.Advance(time.Now()) {
+		if ch, ok := g.waiters[place.ID]; ok {
+			delete(g.waiters, place.ID)
+			ch <- place
+		} else if place.Err != nil && place.Err.Reason == sluice.HoldExpired {
+			expired = append(expired, place.ID)
+		}
+	}
+	if len(g.idle) > 0 && g.eng.Open() == 0 {
+		for _, ch := range g.idle {
+			close(ch)
+		}
+		g.idle = nil
+	}
+	return expired
+}
+
+// arm wakes the sleeper if it would sleep too long. REQUIRES: mu is held.
+func (g *Gate) arm() {
+	at, ok := g.eng.NextWake()
+	if !ok || !g.armed.IsZero() && !at.Before(g.armed) {
+		return
+	}
+	g.armed = at
+	select {
+	case g.wake <- struct{}{}:
+	default:
+	}
+}
+
+// sleep lets the engine advance when time alone has something to do.
+func (g *Gate) sleep() {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		select {
+		case <-g.quit:
+			return
+		case <-g.wake:
+		case <-timer.C:
+		}
+		g.mu.Lock()
+		expired := g.deliver()
+		at, ok := g.eng.NextWake()
+		g.armed = at
+		g.mu.Unlock()
+		g.tellExpired(expired)
+		if ok {
+			timer.Reset(max(0, time.Until(at)))
+		} else {
+			timer.Stop()
+		}
+	}
+}
+
+func (g *Gate) tellExpired(ids []sluice.RequestID) {
+	if g.hooks.Expired == nil {
+		return
+	}
+	for _, id := range ids {
+		g.hooks.Expired(id)
+	}
+}
+
+func (g *Gate) refuse(c engine.Call, err *sluice.Error) error {
+	if g.hooks.Refused != nil {
+		g.hooks.Refused(c, err)
+	}
+	return err
+}
 
 // Tally charges one request to the caller's request limits, for calls that
 // reach no backend (a list of models), and tells the caller's counters. The
 // error is a *sluice.Error.
-func (g *Gate) Tally(p sluice.Principal) ([]engine.LimitState, error) { return nil, nil }
+func (g *Gate) Tally(p sluice.Principal) ([]engine.LimitState, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.draining || g.closed {
+		return nil, shuttingDown()
+	}
+	limits, err := g.eng.Tally(time.Now(), p)
+	if err != nil {
+		return limits, err
+	}
+	return limits, nil
+}
 
 // Drain stops new admissions: they are refused with shutting_down. Calls that
 // wait or run go on.
-func (g *Gate) Drain() {}
+func (g *Gate) Drain() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.draining = true
+}
 
-// Idle waits until nothing waits or runs, or ctx ends.
-func (g *Gate) Idle(ctx context.Context) error { return nil }
+// Idle waits until nothing waits or runs, or ctx ends. Drain first, or it may
+// never be so.
+func (g *Gate) Idle(ctx context.Context) error {
+	g.mu.Lock()
+	if g.eng.Open() == 0 {
+		g.mu.Unlock()
+		return nil
+	}
+	ch := make(chan struct{})
+	g.idle = append(g.idle, ch)
+	g.mu.Unlock()
+	select {
+	case <-ch:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
 
 // Swap puts a routing table into force, or changes nothing and says why.
-func (g *Gate) Swap(t *route.Table) error { return nil }
+func (g *Gate) Swap(t *route.Table) error {
+	plan, err := g.eng.Prepare(t) // reads nothing that mu guards
+	if err != nil {
+		return err
+	}
+	g.mu.Lock()
+	g.eng.Swap(time.Now(), plan)
+	expired := g.advance()
+	g.mu.Unlock()
+	g.tellExpired(expired)
+	return nil
+}
 
 // Observe takes a signal about a backend.
-func (g *Gate) Observe(s engine.Signal) {}
+func (g *Gate) Observe(s engine.Signal) {
+	g.mu.Lock()
+	g.eng.Observe(time.Now(), s)
+	expired := g.advance()
+	g.mu.Unlock()
+	g.tellExpired(expired)
+}
 
-// Dump is a bounded picture of the engine.
-func (g *Gate) Dump(limit int) engine.View { return engine.View{} }
+// Dump is a bounded picture of the engine; see engine.Engine.Dump.
+func (g *Gate) Dump(limit int) engine.View {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.eng.Dump(time.Now(), limit)
+}
 
 // Close refuses what still waits with shutting_down and joins the gate's
 // goroutine. It is idempotent. Grants may still be settled.
-func (g *Gate) Close() {}
+func (g *Gate) Close() {
+	g.mu.Lock()
+	if !g.closed {
+		g.closed = true
+		close(g.quit)
+		for id, ch := range g.waiters {
+			delete(g.waiters, id)
+			ch <- engine.Grant{ID: id, Err: shuttingDown()}
+		}
+	}
+	g.mu.Unlock()
+	g.wg.Wait()
+}
+
+func shuttingDown() *sluice.Error {
+	return &sluice.Error{
+		Kind: sluice.KindOverloaded, Reason: sluice.ShuttingDown,
+		Msg: "the gateway is shutting down", RetryAfter: time.Second,
+	}
+}
+
+// gone is why a context has ended: what its owner said, a deadline, or a client
+// that left.
+func gone(cause error) *sluice.Error {
+	if e, ok := errors.AsType[*sluice.Error](cause); ok {
+		return e
+	}
+	if errors.Is(cause, context.DeadlineExceeded) {
+		return &sluice.Error{Kind: sluice.KindTimeout, Reason: sluice.QueueTimeout, Msg: "the request's own deadline passed while it waited", Err: cause}
+	}
+	return &sluice.Error{Kind: sluice.KindCancelled, Reason: sluice.ClientGone, Msg: "the client left while the request waited", Err: cause}
+}

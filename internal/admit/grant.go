@@ -3,6 +3,7 @@ package admit
 import (
 	"context"
 	"errors"
+	"time"
 
 	"sluice"
 	"sluice/internal/engine"
@@ -14,28 +15,105 @@ var ErrNoAttempt = errors.New("no further attempt")
 
 // Grant is a request that has a place on a backend, or had one and waits for the
 // next. One goroutine owns it; Progress alone may be called from another.
-type Grant struct{}
+type Grant struct {
+	gate  *Gate
+	call  engine.Call
+	place engine.Grant
+	ended bool // settled or released
+}
 
 // Grant is the current place.
-func (g *Grant) Grant() engine.Grant { return engine.Grant{} }
+func (g *Grant) Grant() engine.Grant { return g.place }
 
 // Next ends the attempt and waits for the following place. Nil: there is a new
 // Grant. Else no further attempt follows, and the request is still open: settle
 // it. The error is ErrNoAttempt, or a *sluice.Error if a fallback was refused,
 // found no place in time, or ctx ended.
-func (g *Grant) Next(ctx context.Context, r engine.Result) error { return nil }
+func (g *Grant) Next(ctx context.Context, r engine.Result) error {
+	gate := g.gate
+	gate.mu.Lock()
+	next := gate.eng.AttemptEnded(time.Now(), g.call.ID, r)
+	closed := gate.closed
+	var ch <-chan engine.Grant
+	if next.Step == engine.Queue && !closed {
+		ch = gate.expect(g.call.ID)
+	}
+	expired := gate.advance()
+	gate.mu.Unlock()
+	gate.tellExpired(expired)
+	if gate.hooks.Ended != nil {
+		gate.hooks.Ended(g.call, r)
+	}
+	switch {
+	case next.Err != nil:
+		return next.Err
+	case next.Step != engine.Queue:
+		return ErrNoAttempt
+	case closed:
+		return shuttingDown()
+	}
+	place, err := gate.await(ctx, g.call.ID, ch)
+	if err != nil {
+		return err
+	}
+	g.place = place
+	if gate.hooks.Granted != nil {
+		gate.hooks.Granted(g.call, place)
+	}
+	return nil
+}
 
 // Progress renews the hold; see engine.Engine.Progress.
-func (g *Grant) Progress(u sluice.Usage) engine.Directive { return engine.Directive{} }
+func (g *Grant) Progress(u sluice.Usage) engine.Directive {
+	gate := g.gate
+	gate.mu.Lock()
+	d := gate.eng.Progress(time.Now(), g.call.ID, u)
+	var expired []sluice.RequestID
+	if d.Advance {
+		expired = gate.advance()
+	}
+	gate.mu.Unlock()
+	gate.tellExpired(expired)
+	return d
+}
 
 // Settle ends the request with what it took, over all its attempts: nil,
 // engine.ErrLate (posted, after its hold had expired) or engine.ErrSettled
 // (nothing has changed).
-func (g *Grant) Settle(a engine.Actual) error { return nil }
+func (g *Grant) Settle(a engine.Actual) error {
+	if g.ended {
+		return engine.ErrSettled
+	}
+	g.ended = true
+	gate := g.gate
+	gate.mu.Lock()
+	err := gate.eng.Settle(time.Now(), g.call.ID, a)
+	expired := gate.advance()
+	gate.mu.Unlock()
+	gate.tellExpired(expired)
+	if gate.hooks.Settled != nil {
+		gate.hooks.Settled(g.call, a, err)
+	}
+	return err
+}
 
 // Release ends a request that used nothing; all it held is returned. After
 // Settle it does nothing.
-func (g *Grant) Release(why sluice.Reason) {}
+func (g *Grant) Release(why sluice.Reason) {
+	if g.ended {
+		return
+	}
+	g.ended = true
+	gate := g.gate
+	gate.mu.Lock()
+	gate.eng.Cancel(time.Now(), g.call.ID, why)
+	expired := gate.advance()
+	gate.mu.Unlock()
+	gate.tellExpired(expired)
+	if gate.hooks.Released != nil {
+		gate.hooks.Released(g.call, why)
+	}
+}
 
 // Limits are the caller's counters as of the last dispatch.
-func (g *Grant) Limits() []engine.LimitState { return nil }
+func (g *Grant) Limits() []engine.LimitState { return g.place.Limits }

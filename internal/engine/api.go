@@ -5,7 +5,9 @@ import (
 	"time"
 
 	"sluice"
+	"sluice/internal/quota"
 	"sluice/internal/route"
+	"sluice/internal/sched"
 )
 
 // Call is one request as the engine sees it: who, what for, and its shape. It
@@ -35,12 +37,7 @@ type Verdict struct {
 
 // LimitState is one counter of the caller, as the rate-limit headers show it.
 // Those of the model and the fleet are not the caller's and are left out.
-type LimitState struct {
-	Scope     sluice.Scope
-	Limit     sluice.Limit
-	Remaining int64         // never negative
-	Reset     time.Duration // until the bucket is full or the window ends; 0 for gauges
-}
+type LimitState = quota.LimitState
 
 // Grant is a place on one backend for one attempt, or, with Err, the end of a
 // wait without one.
@@ -70,7 +67,7 @@ type Grant struct {
 type Candidate struct {
 	Pool    sluice.PoolID
 	Backend sluice.BackendID
-	Left    string // empty for the one chosen, else a word of route.Left
+	Left    string // empty for the one chosen, else the word of a route.Left
 }
 
 // Result is how one attempt ended.
@@ -108,7 +105,8 @@ type Actual struct {
 
 // Directive answers Progress.
 type Directive struct {
-	Stop bool // end the stream: the hold has expired or the request is not open
+	Stop    bool // end the stream: the hold has expired or the request is not open
+	Advance bool // something became free for others: call Advance
 }
 
 // OpenHold is a reservation found open at start, and what it is charged.
@@ -162,7 +160,7 @@ type View struct {
 	Expired  int    // expired holds whose late settlement is still possible
 	Accounts int    // accounts in memory
 	Pools    []PoolView
-	Top      []AccountView // busiest first: calls in flight, then share of their tightest limit
+	Top      []AccountView // busiest first, by requests that wait or run
 }
 
 // PoolView is one pool and its queue.
@@ -174,18 +172,8 @@ type PoolView struct {
 	Work     sluice.Tokens
 	Oldest   time.Duration // how long its oldest request has waited
 	Wait     time.Duration // predicted for an arrival
-	Counts   QueueCounts
+	Counts   sched.Counts
 	Backends []BackendView
-}
-
-// QueueCounts are totals since start: Enqueued = Dispatched + Cancelled +
-// Rejected + Moved + waiting.
-type QueueCounts struct {
-	Enqueued   int64
-	Dispatched int64
-	Cancelled  int64
-	Rejected   int64 // waited too long, or could no longer be served
-	Moved      int64 // to another pool's queue
 }
 
 // BackendView is one backend's load and health.
@@ -203,14 +191,8 @@ type BackendView struct {
 // AccountView is one scope's counters.
 type AccountView struct {
 	Scope    sluice.Scope
-	ID       string
-	Counters []CounterView
-}
-
-// CounterView is one limit's figures.
-type CounterView struct {
-	Limit     sluice.Limit
-	Used      int64 // spent, in the limit's unit; 0 for gauges
-	Held      int64 // by requests in flight
-	Remaining int64
+	ID       string // of the key, project, tenant or model
+	Tenant   string // of a project, or tenant × model; else empty
+	Open     int    // requests that wait or run
+	Counters []quota.CounterView
 }

@@ -4,22 +4,24 @@ import (
 	"time"
 
 	"sluice"
+	"sluice/internal/price"
+	"sluice/internal/quota"
 	"sluice/internal/route"
+	"sluice/internal/sched"
 )
 
 // Options tune an Engine. Zero fields take the defaults.
 type Options struct {
 	// HoldTTL is how long a running request keeps its hold without activity.
-	// Default DefaultHoldTTL.
+	// It is longer than any client waits for an answer that is not streamed.
 	HoldTTL time.Duration
 	// MaxWait is the longest wait in a queue where neither the request, the
-	// policy nor the pool says anything. Default DefaultMaxWait.
+	// policy nor the pool says anything.
 	MaxWait time.Duration
-	// MaxAttempts bounds the attempts of one request. Default
-	// DefaultMaxAttempts.
+	// MaxAttempts bounds the attempts of one request.
 	MaxAttempts int
 	// MaxExpired bounds how many expired holds are remembered for a late
-	// settlement. Default DefaultMaxExpired.
+	// settlement.
 	MaxExpired int
 }
 
@@ -31,6 +33,10 @@ const (
 	DefaultMaxExpired  = 16384
 )
 
+// MinOutput is the smallest output that is worth a request: one whose bound has
+// to be clamped below it is refused.
+const MinOutput sluice.Tokens = 16
+
 // Config is what an Engine is made from.
 type Config struct {
 	Table   *route.Table
@@ -39,72 +45,191 @@ type Config struct {
 
 // Engine is the state machine. It is not safe for concurrent use: admit guards
 // it with one mutex.
-type Engine struct{}
+type Engine struct {
+	opts  Options
+	table *route.Table
+	book  *quota.Book
+	now   time.Time // the latest moment seen
+
+	pools  []*pool // by id
+	byID   map[sluice.PoolID]*pool
+	places map[sluice.BackendID]*route.Place // retired ones too, while they run something
+
+	requests map[sluice.RequestID]*request // open and expired
+	running  int
+	expiry   *sched.Heap[*request] // running and idle, by check
+	expired  *sched.Heap[*request] // by check
+	life     time.Duration         // mean time from arrival to settlement; 0: unknown
+
+	// epoch counts what may give a waiting request another pool: changes of
+	// health and of the table. cools is when the next cool-down ends.
+	epoch uint64
+	cools time.Time
+
+	spare   []*request
+	grants  []Grant      // what Advance returns
+	limits  []LimitState // scratch
+	rows    []*price.Row // scratch
+	claims  [quota.MaxClaims]quota.Claim
+	tallies quota.Reservation
+}
 
 // New makes an engine for a table. The table must be one that Prepare accepts;
 // New panics otherwise, since a table is validated before it gets here.
-func New(c Config) *Engine { return &Engine{} }
-
-// Arrive reserves requests, tokens and spend over every scope, all or nothing,
-// and puts the request into one queue. Call Advance next.
-func (e *Engine) Arrive(now time.Time, c Call) Verdict { return Verdict{} }
-
-// Advance sweeps expired holds, grants places in queue order and ends waits
-// that are over. The slice is valid until the next call of Advance.
-func (e *Engine) Advance(now time.Time) []Grant { return nil }
-
-// NextWake is when Advance has something to do though nothing else happens.
-func (e *Engine) NextWake() (time.Time, bool) { return time.Time{}, false }
-
-// Progress renews the hold of a running request and, the first time, frees its
-// prefill tokens on the backend.
-func (e *Engine) Progress(now time.Time, id sluice.RequestID, u sluice.Usage) Directive {
-	return Directive{}
+func New(c Config) *Engine {
+	o := c.Options
+	if o.HoldTTL <= 0 {
+		o.HoldTTL = DefaultHoldTTL
+	}
+	if o.MaxWait <= 0 {
+		o.MaxWait = DefaultMaxWait
+	}
+	if o.MaxAttempts <= 0 {
+		o.MaxAttempts = DefaultMaxAttempts
+	}
+	if o.MaxExpired <= 0 {
+		o.MaxExpired = DefaultMaxExpired
+	}
+	byCheck := func(a, b *request) bool { return a.check.Before(b.check) }
+	index := func(r *request, i int) { r.index = i }
+	e := &Engine{
+		opts:     o,
+		book:     quota.NewBook(),
+		byID:     make(map[sluice.PoolID]*pool),
+		places:   make(map[sluice.BackendID]*route.Place),
+		requests: make(map[sluice.RequestID]*request),
+		expiry:   sched.NewHeap(byCheck, index),
+		expired:  sched.NewHeap(byCheck, index),
+	}
+	p, err := e.Prepare(c.Table)
+	if err != nil {
+		panic("engine: " + err.Error())
+	}
+	e.Swap(time.Time{}, p)
+	return e
 }
 
-// AttemptEnded frees the backend and the caller's gauges, posts what the failed
-// attempt took and says whether another follows. Call Advance next.
-func (e *Engine) AttemptEnded(now time.Time, id sluice.RequestID, r Result) Next { return Next{} }
-
-// Settle ends a request: what it took is charged, the rest of its hold is
-// returned. Nil, ErrLate or ErrSettled. Call Advance next.
-func (e *Engine) Settle(now time.Time, id sluice.RequestID, a Actual) error { return nil }
-
-// Cancel ends a request that used nothing: everything is returned, the request
-// count too. It reports whether the request was open. Call Advance next.
-func (e *Engine) Cancel(now time.Time, id sluice.RequestID, why sluice.Reason) bool { return false }
-
-// Tally charges one request to the caller's request limits, for calls that
-// reach no backend and hold nothing, such as a list of models.
-func (e *Engine) Tally(now time.Time, p sluice.Principal) ([]LimitState, *sluice.Error) {
-	return nil, nil
+// tick takes the time. An older moment than the latest is taken as the latest:
+// nothing refills, expires or comes back by a clock that steps back.
+func (e *Engine) tick(now time.Time) time.Time {
+	if now.Before(e.now) {
+		return e.now
+	}
+	e.now = now
+	return now
 }
-
-// Plan is a validated table, ready to be swapped in.
-type Plan struct{}
-
-// Prepare validates a table. It reads no state of the engine but the table in
-// force, so it may run outside the lock.
-func (e *Engine) Prepare(t *route.Table) (*Plan, error) { return &Plan{}, nil }
-
-// Swap puts a plan into force. Queues, holds, health and counters survive by
-// name. Call Advance next.
-func (e *Engine) Swap(now time.Time, p *Plan) {}
-
-// Restore charges reservations found open at start. Call it before the first
-// Arrive.
-func (e *Engine) Restore(now time.Time, holds []OpenHold) {}
-
-// Seed adds what fixed windows had taken before this process started. Call it
-// once, before the first Arrive.
-func (e *Engine) Seed(now time.Time, spent []Spent) {}
-
-// Observe takes a signal about a backend.
-func (e *Engine) Observe(now time.Time, s Signal) {}
-
-// Dump is a picture of the engine with at most limit accounts, and at most
-// limit pools of at most limit backends each.
-func (e *Engine) Dump(now time.Time, limit int) View { return View{} }
 
 // Open is how many requests wait or run.
-func (e *Engine) Open() int { return 0 }
+func (e *Engine) Open() int { return len(e.requests) - e.expired.Len() }
+
+// pool is a route.Pool with its queue and places. It outlives tables by name.
+type pool struct {
+	id      sluice.PoolID
+	spec    *route.Pool
+	queue   *sched.Queue[*request]
+	places  []*route.Place
+	left    []route.Left // scratch: one word per place
+	scanned uint64       // the epoch in which the queue was last searched for requests to move
+}
+
+// running is how many attempts run on the pool's backends.
+func (p *pool) running() (n int64) {
+	for _, pl := range p.places {
+		n += pl.Running()
+	}
+	return n
+}
+
+// open reports whether some backend could take some request now.
+func (p *pool) open(now time.Time) bool {
+	for _, pl := range p.places {
+		if pl.Open(now) {
+			return true
+		}
+	}
+	return false
+}
+
+// lost reports whether no backend of the pool is fit to be used, room aside.
+func (p *pool) lost(now time.Time) bool {
+	for _, pl := range p.places {
+		if pl.Backend.Weight > 0 && pl.Health.Usable(now) {
+			return false
+		}
+	}
+	return true
+}
+
+// judge fills left with a word for every place: may it serve r now?
+func (p *pool) judge(now time.Time, r *request) []route.Left {
+	ask, need := r.ask(), r.needOfPlace()
+	p.left = p.left[:0]
+	for _, pl := range p.places {
+		left := r.eligible(pl.Backend, &ask)
+		if left == route.Chosen && r.dearer(pl.Backend) {
+			left = route.LeftDearer
+		}
+		if left == route.Chosen {
+			left = pl.Usable(now, need)
+		}
+		p.left = append(p.left, left)
+	}
+	return p.left
+}
+
+// serves tells how far r could be served by the pool: by no backend at all, by
+// one whose health is in the way, or by one that is at most full.
+func (p *pool) serves(now time.Time, r *request) service {
+	ask, best := r.ask(), never
+	for _, pl := range p.places {
+		if r.eligible(pl.Backend, &ask) != route.Chosen {
+			continue
+		}
+		if pl.Health.Usable(now) {
+			return serves
+		}
+		best = unhealthy
+	}
+	return best
+}
+
+type service uint8
+
+const (
+	never service = iota
+	unhealthy
+	serves
+)
+
+// wait predicts how long r would wait in the pool.
+func (p *pool) wait(now time.Time, r *request) time.Duration {
+	if p.queue.Head() == nil {
+		need := r.needOfPlace()
+		ask := r.ask()
+		for _, pl := range p.places {
+			if r.eligible(pl.Backend, &ask) == route.Chosen && pl.Usable(now, need) == route.Chosen {
+				return 0
+			}
+		}
+	}
+	return p.queue.Wait(p.queue.Len(), p.running())
+}
+
+// offers appends what the pool's backends would bill r at, each row once.
+func (p *pool) offers(r *request, to []*price.Row) []*price.Row {
+	ask := r.ask()
+next:
+	for _, pl := range p.places {
+		if r.eligible(pl.Backend, &ask) != route.Chosen {
+			continue
+		}
+		row := pl.Backend.Row()
+		for _, have := range to {
+			if have == row {
+				continue next
+			}
+		}
+		to = append(to, row)
+	}
+	return to
+}

@@ -1,4 +1,3 @@
-// Package route maps a model to pools and backends.
 package route
 
 import (
@@ -15,6 +14,9 @@ type Capacity struct {
 	KVTokens      sluice.Tokens // input + held output of all attempts
 	PrefillTokens sluice.Tokens // uncached input of attempts that have not answered yet
 }
+
+// DefaultConcurrency is the slots of a backend that names none.
+const DefaultConcurrency = 16
 
 // Backend is one upstream model at one provider account or one engine replica,
 // in one region and one failure domain. It is immutable.
@@ -48,7 +50,28 @@ type QueueBounds struct {
 	Requests int64
 	Bytes    int64         // request bodies held by waiting requests
 	Work     sluice.Tokens // input + output of waiting requests
-	MaxWait  time.Duration // longest wait where neither request nor plan says less
+	MaxWait  time.Duration // longest wait where neither request nor plan says less; zero is the engine's
+}
+
+// Defaults of QueueBounds.
+const (
+	DefaultQueueRequests = 4096
+	DefaultQueueBytes    = 256 << 20
+	DefaultQueueWork     = sluice.Tokens(64_000_000)
+)
+
+// WithDefaults fills the zero fields, MaxWait excepted.
+func (q QueueBounds) WithDefaults() QueueBounds {
+	if q.Requests == 0 {
+		q.Requests = DefaultQueueRequests
+	}
+	if q.Bytes == 0 {
+		q.Bytes = DefaultQueueBytes
+	}
+	if q.Work == 0 {
+		q.Work = DefaultQueueWork
+	}
+	return q
 }
 
 // Model is a public name and the pools that serve it, in order of preference.

@@ -1,0 +1,169 @@
+package engine
+
+import (
+	"time"
+
+	"sluice"
+	"sluice/internal/price"
+	"sluice/internal/quota"
+	"sluice/internal/route"
+	"sluice/internal/sched"
+)
+
+// Arrive reserves requests, tokens and spend over every scope, all or nothing,
+// and puts the request into one queue. Call Advance next.
+func (e *Engine) Arrive(now time.Time, c Call) Verdict {
+	now = e.tick(now)
+	if _, ok := e.requests[c.ID]; ok {
+		return Verdict{Err: &sluice.Error{Kind: sluice.KindConflict, Reason: sluice.InternalError, Msg: "a request with this id is open"}}
+	}
+	m, err := e.model(&c)
+	if err != nil {
+		return Verdict{Err: err}
+	}
+	r := e.newRequest(now, c)
+	e.open(now, r, m)
+	v, err := e.admit(now, r, m)
+	if err != nil {
+		v = Verdict{Err: err, Limits: e.book.Limits(now, &r.res, nil)}
+		e.book.Release(now, &r.res)
+		e.drop(r)
+		return v
+	}
+	e.requests[c.ID] = r
+	return v
+}
+
+func (e *Engine) model(c *Call) (*route.Model, *sluice.Error) {
+	m := e.table.Models[c.Model]
+	if m == nil {
+		return nil, &sluice.Error{
+			Kind: sluice.KindNotFound, Reason: sluice.ModelNotFound, Param: "model",
+			Msg: "names a model that does not exist here", Hint: "list the models with GET /v1/models",
+		}
+	}
+	if p := c.Principal.Policy; p != nil && !p.Allows(c.Model) {
+		return nil, &sluice.Error{
+			Kind: sluice.KindForbidden, Reason: sluice.ModelNotAllowed, Param: "model",
+			Msg: "names a model that this key may not use", Hint: "list the models of the key with GET /v1/models",
+		}
+	}
+	return m, nil
+}
+
+// open finds the request's accounts. Where a limit has changed, requests that a
+// full gauge kept back may have room now.
+func (e *Engine) open(now time.Time, r *request, m *route.Model) {
+	claims := e.claimsOf(&r.call.Principal, r.call.Model, m)
+	if e.book.Open(now, &r.res, claims) {
+		for _, p := range e.pools {
+			p.queue.UnparkAll()
+		}
+	}
+}
+
+// claimsOf lists the scopes of a request, narrowest first. The slice is valid
+// until the next call. Without a model its scopes are left out.
+func (e *Engine) claimsOf(p *sluice.Principal, id sluice.ModelID, m *route.Model) []quota.Claim {
+	own := func(s sluice.Scope) []sluice.Limit {
+		if p.Policy == nil {
+			return nil
+		}
+		if s == sluice.ScopeTenantModel {
+			if l, ok := p.Policy.ByModel[id]; ok {
+				return l
+			}
+		}
+		return p.Policy.Limits[s]
+	}
+	c := append(e.claims[:0],
+		quota.Claim{Owner: quota.Owner{Scope: sluice.ScopeKey, ID: string(p.Key)}, Limits: own(sluice.ScopeKey)},
+		quota.Claim{Owner: quota.Owner{Scope: sluice.ScopeProject, ID: string(p.Tenant), Part: string(p.Project)}, Limits: own(sluice.ScopeProject)},
+		quota.Claim{Owner: quota.Owner{Scope: sluice.ScopeTenant, ID: string(p.Tenant)}, Limits: own(sluice.ScopeTenant)})
+	if id != "" {
+		c = append(c, quota.Claim{Owner: quota.Owner{Scope: sluice.ScopeTenantModel, ID: string(p.Tenant), Part: string(id)}, Limits: own(sluice.ScopeTenantModel)})
+		var limits []sluice.Limit
+		if m != nil {
+			limits = m.Limits
+		}
+		c = append(c, quota.Claim{Owner: quota.Owner{Scope: sluice.ScopeModel, ID: string(id)}, Limits: limits})
+	}
+	return append(c, quota.Claim{Owner: quota.Owner{Scope: sluice.ScopeFleet}, Limits: e.table.Fleet})
+}
+
+// admit finds a pool, reserves, and queues.
+func (e *Engine) admit(now time.Time, r *request, m *route.Model) (Verdict, *sluice.Error) {
+	p, wait, err := e.choosePool(now, r, m)
+	if err != nil {
+		return Verdict{}, err
+	}
+	if bound := p.queue.Full(r.item.Bytes, r.item.Work); bound != "" {
+		return Verdict{}, queueFull(p, bound)
+	}
+	rows := e.firstOffers(r, m, p)
+	if err := e.reserve(now, r, rows, e.book.Reserve); err != nil {
+		return Verdict{}, err
+	}
+	v := Verdict{Pool: p.id, Position: p.queue.Len(), Wait: wait}
+	e.enqueue(now, r, p)
+	return v, nil
+}
+
+// choosePool is the first pool whose predicted wait the request can bear, else
+// the one with the shortest; fallback pools only where no first pool serves it.
+func (e *Engine) choosePool(now time.Time, r *request, m *route.Model) (best *pool, wait time.Duration, err *sluice.Error) {
+	try := func(ids []sluice.PoolID) (found bool) {
+		for _, id := range ids {
+			p := e.byID[id]
+			if p.serves(now, r) != serves {
+				continue
+			}
+			w := p.wait(now, r)
+			if best == nil || w < wait {
+				best, wait = p, w
+			}
+			if w <= e.maxWaitOf(&r.call, p) {
+				best, wait = p, w
+				return true
+			}
+		}
+		return best != nil
+	}
+	if try(m.Pools) || try(m.Fallback) {
+		return best, wait, nil
+	}
+	return nil, 0, e.unserved(now, r, m)
+}
+
+// firstOffers is what the request may be billed at without falling back, and in
+// the pool that it joins.
+func (e *Engine) firstOffers(r *request, m *route.Model, joined *pool) []*price.Row {
+	e.rows = e.rows[:0]
+	if r.call.Free {
+		return nil
+	}
+	for _, id := range m.Pools {
+		e.rows = e.byID[id].offers(r, e.rows)
+	}
+	if m.IsFallback(joined.id) {
+		e.rows = joined.offers(r, e.rows)
+	}
+	return e.rows
+}
+
+// enqueue puts the request at its place in a pool's queue.
+func (e *Engine) enqueue(now time.Time, r *request, p *pool) {
+	r.pool, r.phase = p, waiting
+	r.maxWait = e.maxWaitOf(&r.call, p)
+	r.item.Since = r.since
+	r.item.Deadline = r.since.Add(r.maxWait)
+	p.queue.Push(&r.item)
+}
+
+// move takes a waiting request to another pool's queue: arrival and deadline
+// stay.
+func (e *Engine) move(r *request, to *pool) {
+	r.pool.queue.Remove(&r.item, sched.Moved)
+	r.pool = to
+	to.queue.Push(&r.item)
+}

@@ -1,0 +1,124 @@
+package engine
+
+import (
+	"time"
+
+	"sluice"
+	"sluice/internal/route"
+)
+
+// Progress renews the hold of a running request and, the first time, frees its
+// prefill tokens on the backend.
+func (e *Engine) Progress(now time.Time, id sluice.RequestID, _ sluice.Usage) Directive {
+	now = e.tick(now)
+	r := e.requests[id]
+	if r == nil || r.phase != running {
+		return Directive{Stop: true}
+	}
+	r.expires = now.Add(e.opts.HoldTTL)
+	if r.taken.Prefill == 0 {
+		return Directive{}
+	}
+	r.place.Answered(&r.taken)
+	return Directive{Advance: true}
+}
+
+// AttemptEnded frees the backend and the caller's gauges, posts what the failed
+// attempt took and says whether another follows. Call Advance next.
+func (e *Engine) AttemptEnded(now time.Time, id sluice.RequestID, res Result) Next {
+	now = e.tick(now)
+	r := e.requests[id]
+	if r == nil || r.phase != running {
+		return Next{Step: Fail}
+	}
+	failed := r.place.Backend.ID
+	e.free(now, r, res.Reason, res.RetryAfter)
+	e.post(now, r, res)
+	r.phase = idle
+	e.watch(r, now)
+	if res.Content || r.attempt >= e.opts.MaxAttempts || !route.Retryable(res.Reason) {
+		return Next{Step: Fail}
+	}
+	m := e.table.Models[r.call.Model]
+	if m == nil {
+		return Next{Step: Fail}
+	}
+	r.tried = append(r.tried, failed)
+	to, _, err := e.elsewhere(now, r, m)
+	if to == nil {
+		return Next{Step: Fail, Err: err}
+	}
+	e.unwatch(r)
+	r.since = now
+	e.enqueue(now, r, to)
+	return Next{Step: Queue}
+}
+
+// post charges the billable work of an attempt that failed. The request itself is
+// charged with the first.
+func (e *Engine) post(now time.Time, r *request, res Result) {
+	used := amounts(res.Usage, res.Cost)
+	if r.call.Free || res.Usage.Total() <= 0 && res.Cost <= 0 {
+		return
+	}
+	if r.billed {
+		used[sluice.Requests] = 0
+	}
+	r.billed = true
+	e.book.Post(now, &r.res, used)
+}
+
+// free ends what a running request holds of its place and its caller's gauges.
+func (e *Engine) free(now time.Time, r *request, why sluice.Reason, retryAfter time.Duration) {
+	pl := r.place
+	pl.Give(r.taken)
+	r.place, r.taken = nil, route.Need{}
+	e.running--
+	if pl.Health.Ended(now, why, retryAfter) {
+		e.healthChanged(now)
+	}
+	if pl.Retired && pl.Running() == 0 {
+		delete(e.places, pl.Backend.ID)
+	}
+	r.pool.queue.Ended(now.Sub(r.started))
+	e.book.ReturnGauges(&r.res)
+	for _, p := range e.pools {
+		if !p.queue.Parked() {
+			continue
+		}
+		for _, a := range r.res.Accounts() {
+			p.queue.Unpark(a)
+		}
+	}
+	e.unwatch(r)
+}
+
+// healthChanged lets requests in pools without a backend look for another, and
+// finds the next end of a cool-down.
+func (e *Engine) healthChanged(now time.Time) {
+	e.epoch++
+	e.cools = time.Time{}
+	for _, p := range e.pools {
+		for _, pl := range p.places {
+			if until, cooling := pl.Health.Cooling(now); cooling && (e.cools.IsZero() || until.Before(e.cools)) {
+				e.cools = until
+			}
+		}
+	}
+}
+
+// Observe takes a signal about a backend. Call Advance next.
+func (e *Engine) Observe(now time.Time, s Signal) {
+	now = e.tick(now)
+	pl := e.places[s.Backend]
+	if pl == nil {
+		return
+	}
+	if s.Healthy {
+		pl.Health.Restore()
+	}
+	if s.Pause > 0 {
+		pl.Health.Pause(now, s.Pause)
+	}
+	e.healthChanged(now)
+}

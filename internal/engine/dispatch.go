@@ -1,0 +1,250 @@
+package engine
+
+import (
+	"slices"
+	"time"
+
+	"sluice"
+	"sluice/internal/route"
+	"sluice/internal/sched"
+)
+
+// Advance sweeps expired holds, grants places in queue order and ends waits that
+// are over. The slice is valid until the next call of any method.
+func (e *Engine) Advance(now time.Time) []Grant {
+	now = e.tick(now)
+	e.sweep(now)
+	if !e.cools.IsZero() && !now.Before(e.cools) {
+		e.healthChanged(now)
+	}
+	for again := true; again; {
+		again = false
+		for _, p := range e.pools {
+			if p.queue.Len() > 0 && e.serve(now, p) {
+				again = true // a request has moved to a pool that may have been served already
+			}
+		}
+	}
+	for _, p := range e.pools {
+		for it := p.queue.Due(now); it != nil; it = p.queue.Due(now) {
+			e.endWait(it.Value, e.waitedTooLong(now, it.Value))
+		}
+	}
+	out := e.grants
+	e.grants = e.grants[:0]
+	return out
+}
+
+// NextWake is when Advance has something to do though nothing else happens: a
+// deadline in a queue, a hold that may have expired, a cool-down that ends while
+// something waits.
+func (e *Engine) NextWake() (at time.Time, ok bool) {
+	sooner := func(t time.Time) {
+		if !ok || t.Before(at) {
+			at, ok = t, true
+		}
+	}
+	waiting := false
+	for _, p := range e.pools {
+		if t, w := p.queue.NextDeadline(); w {
+			waiting = true
+			sooner(t)
+		}
+	}
+	if e.expiry.Len() > 0 {
+		sooner(e.expiry.Top().check)
+	}
+	if waiting && !e.cools.IsZero() {
+		sooner(e.cools)
+	}
+	if len(e.grants) > 0 {
+		sooner(e.now)
+	}
+	return at, ok
+}
+
+// serve grants what it can of a pool's queue. It reports whether a request moved
+// to another pool.
+func (e *Engine) serve(now time.Time, p *pool) (moved bool) {
+	if p.lost(now) {
+		return e.evacuate(now, p)
+	}
+	for p.open(now) {
+		it := p.queue.Head()
+		if it == nil {
+			break
+		}
+		r := it.Value
+		left := p.judge(now, r)
+		if i := route.Choose(p.places, left); i >= 0 {
+			if blocked := e.book.TakeGauges(&r.res, r.need); blocked != nil {
+				p.queue.Park(it, blocked)
+				continue
+			}
+			e.grant(now, r, i)
+			continue
+		}
+		if slices.Contains(left, route.LeftFull) {
+			if it.Gathers() {
+				break
+			}
+			p.queue.Skip(it)
+		} else if e.relocate(now, r) {
+			moved = true
+		} else if it.Waiting() {
+			p.queue.Skip(it)
+		}
+	}
+	p.queue.Rewind()
+	return moved
+}
+
+// evacuate takes the requests of a pool without a healthy backend to others that
+// can serve them. It looks again only when health or the table has changed.
+func (e *Engine) evacuate(now time.Time, p *pool) (moved bool) {
+	if p.scanned == e.epoch {
+		return false
+	}
+	p.scanned = e.epoch
+	p.queue.UnparkAll()
+	for it := p.queue.Head(); it != nil; it = p.queue.Head() {
+		if e.relocate(now, it.Value) {
+			moved = true
+		} else if it.Waiting() {
+			p.queue.Skip(it)
+		}
+	}
+	p.queue.Rewind()
+	return moved
+}
+
+// relocate takes a waiting request whose pool cannot serve it now to the first
+// one that can, in the order of its model. It fails a request that no backend of
+// its model could ever serve; one that has only health in its way stays. It
+// reports whether the request moved.
+func (e *Engine) relocate(now time.Time, r *request) bool {
+	m := e.table.Models[r.call.Model]
+	if m == nil {
+		e.endWait(r, noBackend(r.call.Model))
+		return false
+	}
+	to, hope, err := e.elsewhere(now, r, m)
+	switch {
+	case to != nil:
+		e.move(r, to)
+		return true
+	case err != nil:
+		e.endWait(r, err)
+	case !hope:
+		e.endWait(r, noBackend(m.ID))
+	}
+	return false
+}
+
+// elsewhere finds the next pool, other than the one it is in unless that only
+// became dearer, which serves the request now, has room in its queue, and whose
+// price the caller can hold. hope is that health alone is in the way somewhere;
+// err is the last refusal of a hold.
+func (e *Engine) elsewhere(now time.Time, r *request, m *route.Model) (to *pool, hope bool, err *sluice.Error) {
+	m.Visit(r.pool.id, func(id sluice.PoolID, _ bool) bool {
+		p := e.byID[id]
+		if p == nil {
+			return false
+		}
+		switch p.serves(now, r) {
+		case never:
+			return false
+		case unhealthy:
+			hope = true
+			return false
+		}
+		if p != r.pool && p.queue.Full(r.item.Bytes, r.item.Work) != "" {
+			hope = true
+			return false
+		}
+		e.rows = e.rows[:0]
+		if !r.call.Free {
+			e.rows = p.offers(r, e.rows)
+		}
+		if refused := e.reserve(now, r, e.rows, e.book.TopUp); refused != nil {
+			err = refused
+			return false
+		}
+		to = p
+		return true
+	})
+	return to, hope, err
+}
+
+// grant gives the head of a queue the place at an index of its pool. Its gauges
+// have been taken.
+func (e *Engine) grant(now time.Time, r *request, at int) {
+	p := r.pool
+	p.queue.Remove(&r.item, sched.Dispatched)
+	r.place = p.places[at]
+	r.taken = r.place.Take(now, r.needOfPlace())
+	r.phase = running
+	r.attempt++
+	r.started = now
+	e.running++
+	e.watch(r, now)
+	fallback := false
+	if m := e.table.Models[r.call.Model]; m != nil {
+		fallback = m.IsFallback(p.id)
+	}
+	e.limits = e.book.Limits(now, &r.res, e.limits[:0])
+	e.grants = append(e.grants, Grant{
+		ID:          r.call.ID,
+		Attempt:     r.attempt,
+		Pool:        p.id,
+		Backend:     r.place.Backend,
+		Fallback:    fallback,
+		Queued:      now.Sub(r.since),
+		OutputBound: r.bound,
+		Clamped:     r.bound < r.call.Work.OutputBound,
+		HeldSpend:   sluice.Nano(r.need[sluice.Spend]),
+		Policy:      e.table.Version,
+		Candidates:  e.candidates(now, r),
+		Limits:      slices.Clone(e.limits),
+	})
+}
+
+// candidates lists the backends that were considered: those of the pools before
+// the one that it got, and that one's.
+func (e *Engine) candidates(now time.Time, r *request) []Candidate {
+	out := make([]Candidate, 0, len(r.pool.places))
+	if m := e.table.Models[r.call.Model]; m != nil && len(m.Pools) > 0 && m.Pools[0] != r.pool.id {
+		m.Visit("", func(id sluice.PoolID, _ bool) bool {
+			p := e.byID[id]
+			if p == nil || p == r.pool {
+				return p == r.pool
+			}
+			left := p.judge(now, r)
+			for i, pl := range p.places {
+				if left[i] == route.Chosen {
+					left[i] = route.LeftOther
+				}
+				out = append(out, Candidate{Pool: id, Backend: pl.Backend.ID, Left: string(left[i])})
+			}
+			return false
+		})
+	}
+	for i, pl := range r.pool.places {
+		out = append(out, Candidate{Pool: r.pool.id, Backend: pl.Backend.ID, Left: string(r.pool.left[i])})
+	}
+	return out
+}
+
+// endWait takes a request out of its queue without a place. A first attempt
+// returns all it held; after an attempt the request stays open for its owner.
+func (e *Engine) endWait(r *request, err *sluice.Error) {
+	r.pool.queue.Remove(&r.item, sched.Rejected)
+	e.grants = append(e.grants, Grant{ID: r.call.ID, Attempt: r.attempt, Pool: r.pool.id, Err: err, Queued: e.now.Sub(r.since)})
+	if r.attempt > 0 {
+		r.phase = idle
+		e.watch(r, e.now)
+		return
+	}
+	e.book.Release(e.now, &r.res)
+	e.drop(r)
+}

@@ -1,0 +1,91 @@
+// Package engine composes the cores into one state machine: what the gateway and
+// the tabletop drive.
+//
+// # Model
+//
+// A request arrives, waits, runs on one backend at a time, and ends:
+//
+//	            Arrive            Advance             AttemptEnded
+//	  (refused) ◀── arriving ──▶ waiting ──▶ running ──────────────▶ idle
+//	                               ▲ │ ▲        │ no activity          │
+//	                     refused / │ │ └────────┼──────────────────────┘ a further attempt
+//	                     too late ◀┘ │          ▼
+//	                               Settle,   expired ──▶ Settle: ErrLate, once
+//	                               Cancel
+//
+// [Engine.Arrive] takes, all or nothing, what the caller is entitled to: requests,
+// tokens and spend at every scope. [Engine.Advance] takes, all or nothing, what is
+// scarce now: the caller's gauges and a place on one backend. Both are one
+// reservation, which ends exactly once. A waiting request holds rates and spend,
+// never a gauge. The driver calls Advance after every other event, and at
+// [Engine.NextWake].
+//
+// # Limits
+//
+// The arithmetic is quota's. Input counts whether cached or not; output is all
+// that is billed. A gateway's own retry is not another request of the caller, but
+// its tokens and money are: what a failed attempt used is posted when it ends, and
+// the hold is topped up before the next, or there is no next.
+//
+//   - A request that had a place counts as one request, however it ended. One that
+//     never had, or that Cancel says used nothing, does not.
+//   - Everything is charged in the windows of the reservation: a stream over the
+//     end of a month belongs to the month in which it arrived.
+//   - Soft spend holds the expected cost at the dearest eligible backend of the
+//     first pools and may leave a debt. Hard spend holds the bound; where that
+//     does not fit, the output bound is clamped to what does, and below MinOutput
+//     the request is refused: budget_held if it would fit with nothing in flight,
+//     else budget_spent.
+//   - A backend without price and ceiling is not eligible, so unknown is never free.
+//     A fallback to a dearer pool tops the hold up first.
+//
+// # Expiry
+//
+// A running request without [Engine.Progress] for Options.HoldTTL expires: its
+// place and gauges are free for others, and what it held of rates and budgets is
+// charged. If its owner settles after all the actual takes the place of that
+// charge, once, in the same windows, and Settle returns [ErrLate]. A bounded number
+// of expired requests is remembered for this.
+//
+// # Queue and places
+//
+// A request joins one queue: of the first pool whose predicted wait it can bear,
+// else of the one with the shortest; of the fallback pools only where no first
+// pool has a healthy eligible backend. A flow whose own gauge is full is passed
+// over and loses nothing; a head that fits no backend now lets others pass up to
+// its own work. When its pool has no backend left for it, it moves, keeping arrival
+// and deadline. A further attempt queues from the end of the last one, with a wait
+// of its own.
+//
+// # Ownership and time
+//
+// The engine is a value that its driver owns: no lock, goroutine or clock. A moment
+// earlier than one it has seen counts as that one. The same calls give the same
+// answers: nothing depends on map order, chance or floating point. Call holds
+// neither a body nor a true output length.
+//
+// # Mutations
+//
+// What these tests are for, found by breaking the code on purpose:
+//
+//	broken                                                  fails
+//	settle does not return the rest of the hold             TestCase_cD6, TestCase_cL6, TestOracle
+//	settle forgives what is beyond the hold                 quota TestBucketConservation, testdata/buckets.dd
+//	second settle posts again                               TestCase_cL7, TestOracle
+//	late settle posts in the window in force                TestCase_cL7, TestCase_cL10
+//	gauges are not returned at the end of an attempt        TestCase_cD2, TestOracle
+//	a cancelled request keeps its place in the queue        TestOracle, admit TestCancelWhileQueued
+//	hard spend holds the soft hold                          TestOracle, TestHardSpendClamps
+//	unpriced backends are eligible                          TestCase_cL3
+//	a fallback does not top up                              testdata/fallback.dd
+//	a full gauge blocks the queue                           testdata/queue.dd, sched TestModel
+//	Advance ignores parked flows when a gauge has room      testdata/queue.dd, TestWorkConserving
+//	a backward step of the clock refills                    quota TestTimeNeverGoesBack
+//
+// # What it does not do
+//
+// Fair shares between tenants and classes, contracts, size classes and adaptive
+// capacity are sched's next form; breakers, retry budgets, affinity and failure
+// domains are route's; runs, degradation and leases attach later. Holds are not
+// taken in steps while a stream runs. It writes nothing down: the ledger does.
+package engine

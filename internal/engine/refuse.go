@@ -1,0 +1,147 @@
+package engine
+
+import (
+	"fmt"
+	"time"
+
+	"sluice"
+	"sluice/internal/quota"
+	"sluice/internal/route"
+)
+
+// refused is a limit's refusal as the caller sees it.
+func (e *Engine) refused(f *quota.Refusal) *sluice.Error {
+	err := &sluice.Error{
+		Kind: sluice.KindRateLimited, Reason: sluice.RateLimited, RetryAfter: f.Wait,
+		Msg: fmt.Sprintf("%s: %s used, %s held by requests in flight, %s requested",
+			limitText(f), amountText(f.Limit, f.Used), amountText(f.Limit, f.Held), amountText(f.Limit, f.Requested)),
+		Refusal: &sluice.Refusal{
+			Scope: f.Owner.Scope, ID: f.Owner.Label(), Limit: f.Limit,
+			Requested: f.Requested, Used: f.Used, Held: f.Held, Reset: f.Reset,
+		},
+	}
+	switch {
+	case f.Never:
+		err.Kind, err.Reason = sluice.KindInvalid, sluice.NeverFits
+		err.Msg = fmt.Sprintf("%s can never admit this request, which needs at least %s", limitText(f), amountText(f.Limit, f.Requested))
+		err.Hint = "send less input, or ask for a larger limit"
+		return err
+	case f.Limit.Dimension == sluice.Spend && f.InFlight:
+		err.Kind, err.Reason = sluice.KindBudgetExhausted, sluice.BudgetHeld
+		err.Hint = "the budget is held by requests in flight, not spent: retry when some have ended"
+	case f.Limit.Dimension == sluice.Spend:
+		err.Kind, err.Reason = sluice.KindBudgetExhausted, sluice.BudgetSpent
+		err.Hint = "the budget is spent until its window ends"
+	case f.Limit.Dimension.Gauge():
+		err.Reason = sluice.ConcurrencyLimited
+	}
+	if f.InFlight && f.Wait == 0 {
+		err.RetryAfter = e.life // the estimated drain
+	}
+	return err
+}
+
+func limitText(f *quota.Refusal) string {
+	who := f.Owner.Scope.String()
+	if l := f.Owner.Label(); l != "" {
+		who += " " + l
+	}
+	s := fmt.Sprintf("limit of %s, %s %s", who, amountText(f.Limit, f.Limit.Amount), f.Limit.Dimension)
+	if f.Limit.Window != sluice.NoWindow {
+		s += " per " + f.Limit.Window.String()
+	}
+	return s
+}
+
+func amountText(l sluice.Limit, n int64) string {
+	if l.Dimension == sluice.Spend {
+		return sluice.Nano(n).String()
+	}
+	return fmt.Sprint(n)
+}
+
+func queueFull(p *pool, bound string) *sluice.Error {
+	return &sluice.Error{
+		Kind: sluice.KindOverloaded, Reason: sluice.QueueFull,
+		Msg:        fmt.Sprintf("the queue of pool %s is full (%s)", p.id, bound),
+		RetryAfter: p.queue.Wait(0, p.running()),
+	}
+}
+
+// unserved says why no backend of a model can take a request.
+func (e *Engine) unserved(now time.Time, r *request, m *route.Model) *sluice.Error {
+	var seen map[route.Left]bool
+	var back time.Time // when the first one that cools gets a probe
+	ask := r.ask()
+	m.Visit("", func(id sluice.PoolID, _ bool) bool {
+		for _, pl := range e.byID[id].places {
+			left := r.eligible(pl.Backend, &ask)
+			if left == route.Chosen {
+				left = route.LeftUnhealthy
+				if until, _ := pl.Health.Cooling(now); back.IsZero() || until.Before(back) {
+					back = until
+				}
+			}
+			if seen == nil {
+				seen = make(map[route.Left]bool)
+			}
+			seen[left] = true
+		}
+		return false
+	})
+	switch {
+	case seen[route.LeftUnhealthy]:
+		err := noBackend(m.ID)
+		err.RetryAfter = max(0, back.Sub(now))
+		return err
+	case seen[route.LeftUnpriced]:
+		return &sluice.Error{
+			Kind: sluice.KindForbidden, Reason: sluice.Unpriced, Param: "model",
+			Msg:  fmt.Sprintf("model %s has no price, and what it costs must be known", m.ID),
+			Hint: "the operator can add a price or a ceiling to its backends",
+		}
+	case seen[route.LeftContext]:
+		return &sluice.Error{
+			Kind: sluice.KindInvalid, Reason: sluice.NeverFits,
+			Msg:  fmt.Sprintf("the input of about %d tokens is longer than any backend of model %s takes", r.call.Work.Input, m.ID),
+			Hint: "send less input",
+		}
+	case seen[route.LeftDialect]:
+		return &sluice.Error{
+			Kind: sluice.KindInvalid, Reason: sluice.CapabilityMissing, Param: "model",
+			Msg:  fmt.Sprintf("names %s, which no backend serves in the %s dialect", m.ID, r.call.Dialect),
+			Hint: "use a model of this dialect, see GET /v1/models",
+		}
+	}
+	return noBackend(m.ID)
+}
+
+func noBackend(m sluice.ModelID) *sluice.Error {
+	return &sluice.Error{
+		Kind: sluice.KindOverloaded, Reason: sluice.NoBackend,
+		Msg: fmt.Sprintf("no backend of model %s is available", m),
+	}
+}
+
+// waitedTooLong says why a request found no place before its deadline: because
+// of its caller's gauge, for want of a healthy backend, or because the pool is
+// busy.
+func (e *Engine) waitedTooLong(now time.Time, r *request) *sluice.Error {
+	if f := e.book.GaugeRefusal(now, &r.res, r.need); f != nil {
+		return e.refused(f)
+	}
+	p := r.pool
+	if p.serves(now, r) != serves {
+		return noBackend(r.call.Model)
+	}
+	err := &sluice.Error{
+		Kind: sluice.KindOverloaded, Reason: sluice.QueueTimeout,
+		Msg:        fmt.Sprintf("no place became free in pool %s within %v", p.id, r.maxWait),
+		RetryAfter: p.queue.Wait(p.queue.Len(), p.running()),
+	}
+	if r.maxWait <= 0 {
+		err.Reason = sluice.DeadlineUnmet
+		err.Msg = fmt.Sprintf("pool %s has no place now and the request may not wait", p.id)
+	}
+	return err
+}

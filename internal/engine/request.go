@@ -1,0 +1,148 @@
+package engine
+
+import (
+	"slices"
+	"time"
+
+	"sluice"
+	"sluice/internal/price"
+	"sluice/internal/quota"
+	"sluice/internal/route"
+	"sluice/internal/sched"
+)
+
+// request is one open or expired request.
+type request struct {
+	call    Call
+	phase   phase
+	res     quota.Reservation
+	need    quota.Amounts // what the reservation is for
+	bound   sluice.Tokens // output bound, perhaps clamped
+	hard    bool          // spend is held by bounds and never exceeded
+	maxWait time.Duration
+
+	pool  *pool // where it waits or runs
+	item  sched.Item[*request]
+	place *route.Place // where it runs
+	taken route.Need   // what it takes of the place
+
+	attempt int
+	tried   []sluice.BackendID
+	billed  bool // something was posted
+
+	arrived time.Time
+	since   time.Time // of this wait
+	started time.Time // of this attempt
+	expires time.Time
+	check   time.Time // when expires is looked at: never later than expires
+	index   int       // in the heap of expiry or of expired
+}
+
+// phase is what an open request does. Every request leaves by drop, once.
+type phase uint8
+
+const (
+	arriving phase = iota
+	waiting        // in a queue, holding rates and spend
+	running        // on a place, holding gauges too
+	idle           // its wait ended after an attempt: its owner is to settle it
+	expired        // charged what it held: its owner may settle it late
+)
+
+// spareRequests bounds the memory kept for requests to come.
+const spareRequests = 4096
+
+func (e *Engine) newRequest(now time.Time, c Call) *request {
+	var r *request
+	if n := len(e.spare); n > 0 {
+		r, e.spare = e.spare[n-1], e.spare[:n-1]
+	} else {
+		r = &request{}
+	}
+	r.call, r.arrived, r.since = c, now, now
+	if c.Free {
+		r.call.Work = sluice.Work{}
+	}
+	r.bound = r.call.Work.OutputBound
+	r.hard = c.Principal.Policy != nil && c.Principal.Policy.HardSpend
+	r.index = -1
+	r.item = sched.Item[*request]{
+		Value: r, Class: c.Class, Arrived: now, Bytes: c.Bytes,
+		Flow: sched.Flow{Tenant: c.Principal.Tenant, Project: c.Principal.Project, Key: c.Principal.Key, Model: c.Model},
+		Work: r.call.Work.Input + r.call.Work.OutputHold,
+	}
+	return r
+}
+
+// drop forgets a request that holds nothing any more.
+func (e *Engine) drop(r *request) {
+	delete(e.requests, r.call.ID)
+	res, tried := r.res, r.tried[:0]
+	*r = request{res: res, tried: tried}
+	if len(e.spare) < spareRequests {
+		e.spare = append(e.spare, r)
+	}
+}
+
+func (r *request) ask() route.Ask {
+	return route.Ask{Dialect: r.call.Dialect, Work: r.call.Work, Free: r.call.Free}
+}
+
+// eligible is route.Eligible without the backends that failed this request.
+func (r *request) eligible(b *route.Backend, ask *route.Ask) route.Left {
+	if slices.Contains(r.tried, b.ID) {
+		return route.LeftTried
+	}
+	return route.Eligible(b, ask)
+}
+
+// work is the request's shape with its output bound as it is now.
+func (r *request) work(bound sluice.Tokens) sluice.Work {
+	w := r.call.Work
+	w.OutputBound = bound
+	w.OutputHold = min(w.OutputHold, bound)
+	return w
+}
+
+func (r *request) needOfPlace() route.Need { return route.NeedOf(r.work(r.bound)) }
+
+// price is what the request holds of spend for a row.
+func (r *request) price(row *price.Row, bound sluice.Tokens) sluice.Nano {
+	if row == nil {
+		return 0
+	}
+	if r.hard {
+		return row.HardHold(r.work(bound))
+	}
+	return row.SoftHold(r.work(bound))
+}
+
+// dearer reports whether a backend costs more than the request holds, since a
+// table with other prices came into force.
+func (r *request) dearer(b *route.Backend) bool {
+	return !r.call.Free && int64(r.price(b.Row(), r.bound)) > r.need[sluice.Spend]
+}
+
+// maxWaitOf is the longest wait of a call: its own, the policy's, the pool's or
+// the engine's.
+func (e *Engine) maxWaitOf(c *Call, p *pool) time.Duration {
+	switch {
+	case c.MaxWait >= 0:
+		return c.MaxWait
+	case c.Principal.Policy != nil && c.Principal.Policy.MaxWait > 0:
+		return time.Duration(c.Principal.Policy.MaxWait)
+	case p != nil && p.spec.Queue.MaxWait > 0:
+		return p.spec.Queue.MaxWait
+	}
+	return e.opts.MaxWait
+}
+
+// amounts is usage as limits count it: input whether cached or not, all billed
+// output, one request.
+func amounts(u sluice.Usage, cost sluice.Nano) (a quota.Amounts) {
+	a[sluice.Requests] = 1
+	a[sluice.InputTokens] = int64(max(0, u.InputTotal()))
+	a[sluice.OutputTokens] = int64(max(0, u.OutputTotal()))
+	a[sluice.Spend] = int64(max(0, cost))
+	return a
+}

@@ -1,0 +1,66 @@
+package engine
+
+import (
+	"time"
+
+	"sluice"
+	"sluice/internal/quota"
+)
+
+// Restore charges reservations found open at start: tokens and requests to the
+// buckets as of now, everything to the windows in which they were reserved. Call
+// it before the first Arrive.
+func (e *Engine) Restore(now time.Time, holds []OpenHold) {
+	now = e.tick(now)
+	for i := range holds {
+		h := &holds[i]
+		claims := e.claimsOf(&h.Principal, h.Model, e.table.Models[h.Model])
+		e.book.Charge(now, h.At, claims, amounts(h.Usage, h.Spend))
+	}
+}
+
+// Seed adds what fixed windows had taken before this process started. Call it
+// once, before the first Arrive. Windows that are over change nothing.
+func (e *Engine) Seed(now time.Time, spent []Spent) {
+	now = e.tick(now)
+	for _, s := range spent {
+		e.book.Seed(now, s.At, s.owner(), sluice.Limit{Dimension: s.Dimension, Window: s.Window, Amount: s.Amount})
+	}
+}
+
+func (s *Spent) owner() quota.Owner {
+	o := quota.Owner{Scope: s.Scope}
+	switch s.Scope {
+	case sluice.ScopeKey:
+		o.ID = string(s.Key)
+	case sluice.ScopeProject:
+		o.ID, o.Part = string(s.Tenant), string(s.Project)
+	case sluice.ScopeTenant:
+		o.ID = string(s.Tenant)
+	case sluice.ScopeTenantModel:
+		o.ID, o.Part = string(s.Tenant), string(s.Model)
+	case sluice.ScopeModel:
+		o.ID = string(s.Model)
+	}
+	return o
+}
+
+// Tally charges one request to the request limits of the caller and the fleet,
+// for calls that reach no backend and hold nothing, such as a list of models. The
+// counters are the caller's, after it.
+func (e *Engine) Tally(now time.Time, p sluice.Principal) ([]LimitState, *sluice.Error) {
+	now = e.tick(now)
+	e.book.Open(now, &e.tallies, e.claimsOf(&p, "", nil))
+	one := quota.Amounts{sluice.Requests: 1}
+	f := e.book.Reserve(now, &e.tallies, one, one)
+	if f == nil {
+		e.book.Settle(now, &e.tallies, one)
+	} else {
+		e.book.Release(now, &e.tallies)
+	}
+	limits := e.book.Limits(now, &e.tallies, nil)
+	if f != nil {
+		return limits, e.refused(f)
+	}
+	return limits, nil
+}

@@ -1,0 +1,123 @@
+package engine
+
+import (
+	"time"
+
+	"sluice"
+	"sluice/internal/quota"
+	"sluice/internal/sched"
+)
+
+// Settle ends a request: what it took is charged, the rest of its hold is
+// returned. Nil, ErrLate or ErrSettled. Call Advance next.
+//
+// A request that had a place is charged as one request, whatever became of it;
+// one that never had is not.
+func (e *Engine) Settle(now time.Time, id sluice.RequestID, a Actual) error {
+	now = e.tick(now)
+	r := e.requests[id]
+	if r == nil {
+		return ErrSettled
+	}
+	actual := amounts(a.Usage, a.Cost)
+	if r.call.Free {
+		actual = quota.Amounts{sluice.Requests: 1}
+	}
+	if r.attempt == 0 {
+		actual = quota.Amounts{}
+	}
+	return e.end(now, r, a.Reason, actual)
+}
+
+// Cancel ends a request that used nothing: everything is returned, the request
+// count too, but for what AttemptEnded posted. It reports whether the request was
+// open. Call Advance next.
+func (e *Engine) Cancel(now time.Time, id sluice.RequestID, why sluice.Reason) bool {
+	now = e.tick(now)
+	r := e.requests[id]
+	if r == nil {
+		return false
+	}
+	_ = e.end(now, r, why, r.res.Posted())
+	return true
+}
+
+// end leaves whatever phase the request is in, for good.
+func (e *Engine) end(now time.Time, r *request, why sluice.Reason, actual quota.Amounts) error {
+	switch r.phase {
+	case waiting:
+		r.pool.queue.Remove(&r.item, sched.Cancelled)
+	case running:
+		e.free(now, r, why, 0)
+	case idle:
+		e.unwatch(r)
+	case expired:
+		e.expired.Remove(r.index)
+		e.book.SettleLate(now, &r.res, actual)
+		e.drop(r)
+		return ErrLate
+	}
+	e.book.Settle(now, &r.res, actual)
+	e.learnLife(now.Sub(r.arrived))
+	e.drop(r)
+	return nil
+}
+
+// learnLife follows how long requests hold their reservation, with weight 1/8:
+// the estimate of when a limit that is held by requests in flight has room.
+func (e *Engine) learnLife(d time.Duration) {
+	if e.life == 0 {
+		e.life = d
+		return
+	}
+	e.life += (d - e.life) / 8
+}
+
+// watch puts a request under the expiry rule.
+func (e *Engine) watch(r *request, now time.Time) {
+	r.expires = now.Add(e.opts.HoldTTL)
+	r.check = r.expires
+	e.expiry.Push(r)
+}
+
+func (e *Engine) unwatch(r *request) { e.expiry.Remove(r.index) }
+
+// sweep expires the holds without activity. Progress moves expires alone, so that
+// it costs nothing; the heap is put right when a check is due.
+func (e *Engine) sweep(now time.Time) {
+	for e.expiry.Len() > 0 {
+		r := e.expiry.Top()
+		if r.check.After(now) {
+			return
+		}
+		if r.expires.After(now) {
+			r.check = r.expires
+			e.expiry.Fix(r.index)
+			continue
+		}
+		e.expire(now, r)
+	}
+}
+
+// expire charges what a request holds and frees its place. The oldest expired
+// request is forgotten when there are too many.
+func (e *Engine) expire(now time.Time, r *request) {
+	g := Grant{ID: r.call.ID, Attempt: r.attempt, Pool: r.pool.id, Err: &sluice.Error{
+		Kind: sluice.KindTimeout, Reason: sluice.HoldExpired, Msg: "the request showed no activity until its reservation ran out",
+	}}
+	if r.phase == running {
+		e.free(now, r, sluice.HoldExpired, 0)
+	} else {
+		e.unwatch(r)
+	}
+	e.book.Expire(now, &r.res)
+	r.phase = expired
+	e.expired.Push(r)
+	if e.expired.Len() > e.opts.MaxExpired {
+		oldest := e.expired.Top()
+		e.expired.Remove(oldest.index)
+		e.book.Forget(&oldest.res)
+		e.drop(oldest)
+	}
+	e.grants = append(e.grants, g)
+}

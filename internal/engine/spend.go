@@ -1,0 +1,73 @@
+package engine
+
+import (
+	"time"
+
+	"sluice"
+	"sluice/internal/price"
+	"sluice/internal/quota"
+)
+
+// taking is quota.Book.Reserve at arrival and TopUp before a further attempt.
+type taking func(now time.Time, r *quota.Reservation, need, least quota.Amounts) *quota.Refusal
+
+// reserve takes what the request needs to be served at any of the rows.
+//
+// Hard spend holds the dearest bound. Where that does not fit, the output bound is
+// lowered to what fits, never below MinOutput. Soft spend holds the dearest
+// expectation.
+func (e *Engine) reserve(now time.Time, r *request, rows []*price.Row, take taking) *sluice.Error {
+	bound := r.bound
+	if r.hard && !r.call.Free {
+		var err *sluice.Error
+		if bound, err = e.clamp(now, r, rows); err != nil {
+			return err
+		}
+	}
+	need, least := r.needs(rows, bound), r.needs(rows, min(bound, MinOutput))
+	if f := take(now, &r.res, need, least); f != nil {
+		return e.refused(f)
+	}
+	r.need, r.bound = need, bound
+	return nil
+}
+
+// needs is what the request takes in every dimension with an output bound.
+func (r *request) needs(rows []*price.Row, bound sluice.Tokens) (n quota.Amounts) {
+	n[sluice.Requests] = 1
+	if r.call.Free {
+		return n
+	}
+	w := r.work(bound)
+	n[sluice.InputTokens] = int64(w.Input)
+	n[sluice.OutputTokens] = int64(w.OutputHold)
+	n[sluice.Concurrency] = 1
+	n[sluice.KVTokens] = int64(w.KV())
+	n[sluice.Spend] = int64(r.dearest(rows, bound))
+	return n
+}
+
+func (r *request) dearest(rows []*price.Row, bound sluice.Tokens) (most sluice.Nano) {
+	for _, row := range rows {
+		most = max(most, r.price(row, bound))
+	}
+	return most
+}
+
+// clamp is the largest output bound, at most the request's, whose hold fits every
+// spend budget at every row.
+func (e *Engine) clamp(now time.Time, r *request, rows []*price.Row) (sluice.Tokens, *sluice.Error) {
+	room, limited := e.book.Room(now, &r.res)
+	if !limited || r.dearest(rows, r.bound) <= room {
+		return r.bound, nil
+	}
+	least := min(r.bound, MinOutput)
+	if need := r.dearest(rows, least); need > room {
+		return 0, e.refused(e.book.SpendRefusal(now, &r.res, int64(need)))
+	}
+	bound := r.bound
+	for _, row := range rows {
+		bound = min(bound, row.OutputWithin(r.work(r.bound), room))
+	}
+	return bound, nil
+}

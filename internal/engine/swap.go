@@ -1,0 +1,102 @@
+package engine
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"sluice"
+	"sluice/internal/route"
+	"sluice/internal/sched"
+)
+
+// Plan is a validated table, ready to be swapped in.
+type Plan struct {
+	table *route.Table
+	pools []sluice.PoolID // sorted
+}
+
+// Prepare validates a table. It reads nothing of the engine, so it may run
+// outside the lock.
+func (e *Engine) Prepare(t *route.Table) (*Plan, error) {
+	if err := t.Validate(); err != nil {
+		return nil, fmt.Errorf("validate routing table: %w", err)
+	}
+	return &Plan{table: t, pools: slices.Sorted(maps.Keys(t.Pools))}, nil
+}
+
+// Swap puts a plan into force. Queues, holds, health and counters survive by
+// name; a request that runs on a backend which is gone finishes there; one that
+// waits in a pool which is gone moves, or fails with no_backend. Call Advance
+// next.
+func (e *Engine) Swap(now time.Time, plan *Plan) {
+	now = e.tick(now)
+	gone := e.pools
+	e.table = plan.table
+	e.pools = make([]*pool, 0, len(plan.pools))
+	for _, pl := range e.places {
+		pl.Retired = true
+	}
+	old := e.byID
+	e.byID = make(map[sluice.PoolID]*pool, len(plan.pools))
+	for _, id := range plan.pools {
+		p := e.renew(old[id], plan.table.Pools[id])
+		e.byID[id] = p
+		e.pools = append(e.pools, p)
+	}
+	for id, pl := range e.places {
+		if pl.Retired && pl.Running() == 0 {
+			delete(e.places, id)
+		}
+	}
+	e.healthChanged(now)
+	for _, p := range e.pools {
+		p.queue.UnparkAll()
+	}
+	for _, p := range gone {
+		if e.byID[p.id] == nil {
+			e.disband(now, p)
+		}
+	}
+}
+
+// renew brings a pool in line with its new form, or makes it.
+func (e *Engine) renew(p *pool, spec *route.Pool) *pool {
+	q := spec.Queue.WithDefaults()
+	bounds := sched.Bounds{Requests: q.Requests, Bytes: q.Bytes, Work: q.Work}
+	if p == nil {
+		p = &pool{id: spec.ID, queue: sched.NewQueue[*request](bounds)}
+	}
+	p.spec = spec
+	p.queue.SetBounds(bounds)
+	p.places = make([]*route.Place, 0, len(spec.Backends))
+	var joining []*route.Place
+	for _, b := range spec.Backends {
+		pl := e.places[b.ID]
+		if pl == nil {
+			pl = &route.Place{}
+			e.places[b.ID] = pl
+			joining = append(joining, pl)
+		}
+		pl.Backend, pl.Retired = b, false
+		p.places = append(p.places, pl)
+	}
+	others := slices.DeleteFunc(slices.Clone(p.places), func(pl *route.Place) bool { return slices.Contains(joining, pl) })
+	for _, pl := range joining {
+		pl.Join(others)
+	}
+	return p
+}
+
+// disband sends the requests of a pool that is gone elsewhere. None can stay.
+func (e *Engine) disband(now time.Time, p *pool) {
+	p.places = nil
+	p.queue.UnparkAll()
+	for it := p.queue.Head(); it != nil; it = p.queue.Head() {
+		r := it.Value
+		if !e.relocate(now, r) && it.Waiting() {
+			e.endWait(r, noBackend(r.call.Model))
+		}
+	}
+}

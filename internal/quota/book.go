@@ -1,0 +1,164 @@
+package quota
+
+import (
+	"time"
+
+	"sluice"
+)
+
+// Amounts is one figure for each dimension.
+type Amounts [sluice.NumDimensions]int64
+
+// Claim is one scope's part of a request: whose account, and the limits that
+// its policy gives it. No limits means unlimited.
+type Claim struct {
+	Owner  Owner
+	Limits []sluice.Limit
+}
+
+// MaxClaims bounds the scopes of one reservation.
+const MaxClaims = 8
+
+// Book is all accounts. It is not safe for concurrent use.
+type Book struct {
+	accounts map[Owner]*Account
+	order    []*Account // in no order that matters; what the hand goes over
+	hand     int        // the next account to be looked at for eviction
+	base     time.Time  // the first moment seen; ticks count from it
+	tick     int64      // nanoseconds since base, never going back
+	calendar calendar
+}
+
+// NewBook makes an empty book.
+func NewBook() *Book { return &Book{accounts: make(map[Owner]*Account)} }
+
+// Len is how many accounts are in memory.
+func (b *Book) Len() int { return len(b.order) }
+
+// advance takes the time. A step back, of the wall clock or of a caller that
+// passes an older moment, changes nothing: no bucket refills by it and no window
+// reopens.
+func (b *Book) advance(now time.Time) {
+	if b.base.IsZero() {
+		b.base = now
+	}
+	b.tick = max(b.tick, int64(now.Sub(b.base)))
+	b.calendar.advance(now)
+}
+
+// Open finds or creates the accounts of a reservation, once per request, and
+// brings their limits up to date. It reports whether a limit of an account that
+// existed has changed. r must be new or closed. At most MaxClaims claims.
+func (b *Book) Open(now time.Time, r *Reservation, claims []Claim) (changed bool) {
+	b.advance(now)
+	r.reset()
+	r.state = open
+	for i := range claims {
+		a, c := b.find(&claims[i])
+		changed = changed || c
+		if a != nil {
+			a.refs++
+			r.accounts = append(r.accounts, a)
+		}
+	}
+	return changed
+}
+
+// find returns a claim's account, nil if it has no limits and never had.
+func (b *Book) find(c *Claim) (a *Account, changed bool) {
+	a = b.accounts[c.Owner]
+	if a == nil {
+		if len(c.Limits) == 0 {
+			return nil, false
+		}
+		a = b.create(c.Owner)
+		a.configure(c.Limits, b.tick)
+		return a, false
+	}
+	if a.configured(c.Limits) {
+		return a, false
+	}
+	a.refresh(b.tick, &b.calendar)
+	a.configure(c.Limits, b.tick)
+	return a, true
+}
+
+func (b *Book) create(o Owner) *Account {
+	b.evict(2)
+	a := &Account{owner: o}
+	b.accounts[o] = a
+	b.order = append(b.order, a)
+	return a
+}
+
+// evict looks at the next n accounts and forgets those at rest. As every new
+// account pays for looking at two, the book holds at most about twice the
+// accounts that are not at rest, plus those that were there when the last one
+// was created.
+func (b *Book) evict(n int) {
+	for range min(n, len(b.order)) {
+		if b.hand >= len(b.order) {
+			b.hand = 0
+		}
+		a := b.order[b.hand]
+		a.refresh(b.tick, &b.calendar)
+		if !a.atRest() {
+			b.hand++
+			continue
+		}
+		last := len(b.order) - 1
+		b.order[b.hand] = b.order[last]
+		b.order[last] = nil
+		b.order = b.order[:last]
+		delete(b.accounts, a.owner)
+	}
+}
+
+// Charge posts what was used outside any reservation, in the windows of at:
+// holds found open at start. Limits do not refuse it; buckets go into debt.
+func (b *Book) Charge(now, at time.Time, claims []Claim, actual Amounts) {
+	b.advance(now)
+	for i := range claims {
+		a, _ := b.find(&claims[i])
+		if a == nil {
+			continue
+		}
+		a.refresh(b.tick, &b.calendar)
+		for j := range a.counters {
+			c := &a.counters[j]
+			if c.limit.Dimension.Gauge() {
+				continue
+			}
+			c.settle(0, actual[c.limit.Dimension], windowOf(c, at))
+		}
+	}
+}
+
+// Seed adds to what the fixed window of at has taken, before the owner's limits
+// are known: the counter starts to refuse when a policy brings its limit. A
+// window that is past changes nothing.
+func (b *Book) Seed(now, at time.Time, o Owner, l sluice.Limit) {
+	b.advance(now)
+	if !l.Window.Fixed() || l.Amount <= 0 {
+		return
+	}
+	a := b.accounts[o]
+	if a == nil {
+		a = b.create(o)
+	}
+	c := a.counter(l.Dimension, l.Window)
+	if c == nil {
+		a.counters = append(a.counters, counter{limit: sluice.Limit{Dimension: l.Dimension, Window: l.Window}})
+		c = &a.counters[len(a.counters)-1]
+	}
+	c.refresh(b.tick, &b.calendar)
+	c.settle(0, l.Amount, windowOf(c, at))
+}
+
+func windowOf(c *counter, at time.Time) int64 {
+	if !c.limit.Window.Fixed() {
+		return 0
+	}
+	start, _ := windowAt(c.limit.Window, at.Unix())
+	return start
+}

@@ -1,0 +1,253 @@
+package quota
+
+import (
+	"math"
+	"math/bits"
+	"time"
+
+	"sluice"
+)
+
+// counter counts one dimension over one window for one account. What its fields
+// mean depends on the window:
+//
+//   - a gauge (no window) has held alone;
+//   - a bucket (second, minute) has level, what can be taken now, and held, what
+//     live reservations have taken out of it and may return;
+//   - a fixed window has two spans, the one in force and the one before it, so
+//     that a settlement finds the window of its reservation after a roll.
+//
+// A counter lives as long as its account, at the same index, since reservations
+// refer to it by index. A limit that is no longer configured has Amount 0: it
+// refuses nothing and still counts.
+type counter struct {
+	limit sluice.Limit
+	held  int64 // Σ of live holds; not used by fixed windows
+
+	level int64 // bucket: negative is debt
+	part  int64 // bucket: the fraction of a unit refilled, in units of 1/period
+	at    int64 // bucket: tick of the last refill
+
+	current, previous span
+}
+
+// span is what one fixed window has taken.
+type span struct {
+	start  int64 // Unix second; its identity
+	posted int64
+	held   int64 // Σ of live holds that were taken in it
+}
+
+// period is the length of a bucket's window.
+func period(w sluice.Window) int64 {
+	if w == sluice.PerSecond {
+		return int64(time.Second)
+	}
+	return int64(time.Minute)
+}
+
+// refresh brings the counter to this moment: a bucket refills, a fixed window
+// rolls.
+func (c *counter) refresh(tick int64, cal *calendar) {
+	w := c.limit.Window
+	switch {
+	case w == sluice.NoWindow:
+	case w.Fixed():
+		if c.current.start < cal.start[w] {
+			if c.current.start != 0 {
+				c.previous = c.current
+			}
+			c.current = span{start: cal.start[w]}
+		}
+	default:
+		c.refill(tick)
+	}
+}
+
+// refill adds amount × elapsed ÷ period, exactly: what does not make a whole
+// unit is kept in part. It never takes away, and never exceeds the burst.
+func (c *counter) refill(tick int64) {
+	elapsed := tick - c.at
+	if elapsed <= 0 {
+		return
+	}
+	c.at = tick
+	burst, p := c.limit.Amount, uint64(period(c.limit.Window))
+	if c.level >= burst {
+		c.part = 0
+		return
+	}
+	hi, lo := bits.Mul64(uint64(elapsed), uint64(burst))
+	lo, carry := bits.Add64(lo, uint64(c.part), 0)
+	hi += carry
+	missing := uint64(burst) - uint64(c.level) // right for a negative level too
+	if hi >= p {
+		c.level, c.part = burst, 0
+		return
+	}
+	units, rest := bits.Div64(hi, lo, p)
+	if units >= missing {
+		c.level, c.part = burst, 0
+		return
+	}
+	c.level += int64(units)
+	c.part = int64(rest)
+}
+
+// refillTime is how long a bucket takes to reach a level, from its last refill:
+// ⌈((level − c.level) × period − part) ÷ amount⌉.
+func (c *counter) refillTime(level int64) time.Duration {
+	if c.level >= level {
+		return 0
+	}
+	hi, lo := bits.Mul64(uint64(level)-uint64(c.level), uint64(period(c.limit.Window)))
+	lo, borrow := bits.Sub64(lo, uint64(c.part), 0)
+	hi -= borrow
+	if hi >= uint64(c.limit.Amount) {
+		return math.MaxInt64
+	}
+	q, r := bits.Div64(hi, lo, uint64(c.limit.Amount))
+	if r != 0 {
+		q++
+	}
+	return time.Duration(min(q, math.MaxInt64))
+}
+
+// hold is what a request that needs n takes: at most the limit. A request above
+// a burst is clamped to it and so runs alone.
+func (c *counter) hold(n int64) int64 { return min(n, c.limit.Amount) }
+
+// free is what can be taken now; negative in debt.
+func (c *counter) free() int64 { return c.freeIn(c.current.start) }
+
+// freeIn is what can be taken in a fixed window. One that is no longer kept has
+// room for anything: it is over, and nobody else can be refused by it.
+func (c *counter) freeIn(window int64) int64 {
+	w := c.limit.Window
+	switch {
+	case w == sluice.NoWindow:
+		return c.limit.Amount - c.held
+	case w.Fixed():
+		s := c.span(window)
+		if s == nil {
+			return c.limit.Amount
+		}
+		return add(c.limit.Amount, -add(s.posted, s.held))
+	default:
+		return c.level
+	}
+}
+
+// fits reports whether h can be taken now. What takes nothing always fits, even
+// in debt.
+func (c *counter) fits(h int64) bool { return h <= 0 || c.free() >= h }
+
+// take holds h in a fixed window, or in the gauge or bucket.
+func (c *counter) take(h, window int64) {
+	w := c.limit.Window
+	switch {
+	case w == sluice.NoWindow:
+		c.held += h
+	case w.Fixed():
+		if s := c.span(window); s != nil {
+			s.held += h
+		}
+	default:
+		c.held += h
+		c.level = add(c.level, -h)
+	}
+}
+
+// settle ends h of a hold, of which actual was used. Less than h returns the
+// difference, more leaves a debt. A fixed window is charged where the hold was
+// taken; a window before the previous one is no longer kept, and what it took
+// is in the ledger alone. A negative actual corrects an earlier charge.
+func (c *counter) settle(h, actual, window int64) {
+	w := c.limit.Window
+	switch {
+	case w == sluice.NoWindow:
+		c.held -= h
+	case w.Fixed():
+		if s := c.span(window); s != nil {
+			s.held -= h
+			s.posted = add(s.posted, actual)
+		}
+	default:
+		c.held -= h
+		c.level = add(add(c.level, h), -actual)
+		if c.limit.Amount > 0 && c.level > c.limit.Amount {
+			c.level = c.limit.Amount
+		}
+	}
+}
+
+func (c *counter) span(window int64) *span {
+	switch window {
+	case c.current.start:
+		return &c.current
+	case c.previous.start:
+		return &c.previous
+	}
+	return nil
+}
+
+// used and inFlight are the figures that a refusal and a dump show.
+func (c *counter) used() int64 {
+	w := c.limit.Window
+	switch {
+	case w == sluice.NoWindow:
+		return 0
+	case w.Fixed():
+		return c.current.posted
+	default:
+		return max(0, add(c.limit.Amount, -add(c.level, c.held)))
+	}
+}
+
+func (c *counter) inFlight() int64 {
+	if c.limit.Window.Fixed() {
+		return c.current.held
+	}
+	return c.held
+}
+
+// setAmount changes the limit. Neither debt nor what is spent is forgiven, and
+// a bucket that was full stays full.
+func (c *counter) setAmount(n int64) {
+	old := c.limit.Amount
+	c.limit.Amount = n
+	if n == 0 || n == old || c.limit.Window != sluice.PerSecond && c.limit.Window != sluice.PerMinute {
+		return
+	}
+	c.part = 0
+	if old > 0 && c.level >= old {
+		c.level = n
+	}
+	c.level = min(c.level, n)
+}
+
+// atRest reports whether a new counter would be in the same state.
+func (c *counter) atRest() bool {
+	w := c.limit.Window
+	switch {
+	case w == sluice.NoWindow:
+		return c.held == 0
+	case w.Fixed():
+		return c.current.posted == 0 && c.current.held == 0
+	default:
+		return c.held == 0 && c.level >= c.limit.Amount
+	}
+}
+
+// add saturates instead of wrapping round: a counter that overflowed would give
+// away what it should refuse.
+func add(a, b int64) int64 {
+	s := a + b
+	switch {
+	case a > 0 && b > 0 && s < 0:
+		return math.MaxInt64
+	case a < 0 && b < 0 && s >= 0:
+		return math.MinInt64 + 1
+	}
+	return s
+}

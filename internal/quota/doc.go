@@ -1,0 +1,78 @@
+// Package quota counts what callers may take and have taken: one call reserves
+// over all scopes and dimensions, one settles.
+//
+// # Model
+//
+// An [Account] belongs to an [Owner]: a key, project, tenant, tenant × model,
+// model, or the fleet. It has one counter per limit, of one of three kinds.
+//
+//	bucket   requests and tokens per second or minute. level refills at
+//	         amount ÷ period up to amount, in exact integer arithmetic: the
+//	         fraction of a unit is kept, not rounded away.
+//	window   anything per hour, day or month: posted + held ≤ amount. The
+//	         window's start is the counter's identity, so that no job resets it;
+//	         a counter keeps the window in force and the one before.
+//	gauge    concurrency and KV tokens: the sum of live holds.
+//
+// A [Reservation] refers to the accounts of one request, found once by
+// [Book.Open], and lists what it holds of each counter. [Book.Reserve] takes
+// requests, tokens and spend at arrival; [Book.TakeGauges] takes gauges at
+// dispatch and [Book.ReturnGauges] gives them back when the attempt ends;
+// [Book.TopUp] raises the holds before a further attempt; [Book.Post] charges
+// what an attempt used while the request goes on. Each is all or nothing.
+//
+// It ends exactly once. [Book.Settle] charges the actual and returns the rest; a
+// use beyond the hold leaves a debt, which later admissions wait out and nothing
+// forgives. [Book.Release] returns everything, the request itself too: what never
+// reached a backend is not charged. [Book.Expire] returns the gauges and charges
+// the holds, since a backend may have done the work and unknown usage is never
+// zero; a settlement that comes after all, [Book.SettleLate], replaces that charge
+// by the actual. All of them charge the windows of the reservation: work in flight
+// over the end of a month belongs to the month that it was admitted in.
+//
+// # Admission
+//
+// For a need n of a counter with limit L the hold is h = min(n, L), and it fits
+// when
+//
+//	bucket   level ≥ h
+//	window   L − posted − held ≥ h
+//	gauge    L − held ≥ h
+//
+// or h = 0: what takes nothing is not kept out by a debt. So a request larger than
+// a burst is admitted when the bucket is full, and runs alone: an idle caller can
+// always run one request that its limits allow in principle. A request whose least
+// need (its input, its smallest useful output) is above L can never fit, and is
+// told so rather than when to come back.
+//
+// A [Refusal] names the limit that takes longest to admit the request, by the
+// true time: (h − level) × period ÷ amount for a bucket, the end of a window that
+// is spent. Where only requests in flight are in the way their end decides, and no
+// time is given. Scope order breaks ties.
+//
+// # Invariants
+//
+//   - Over any interval t, what a bucket admitted of actual use is at most
+//     amount + amount × t ÷ period + Σ over live holds of (bound − hold).
+//   - posted + held ≤ amount for a window whose users never use more than they
+//     hold (hard spend).
+//   - A gauge, and the held part of every counter, is Σ of live holds, and zero
+//     when there are none.
+//   - A counter never moves within its account while the account lives, so that a
+//     change of limits leaves holds valid. It keeps debt and spent amounts.
+//   - Time never goes back: an older moment refills nothing and reopens no window.
+//
+// # Memory
+//
+// Accounts are created by the first request that has limits for them. One that
+// nothing refers to, with full buckets, empty gauges and unspent windows, is as
+// good as new; each creation looks at two others and forgets those. A reservation's
+// memory is used again, so that reserve and settle allocate nothing in steady
+// state.
+//
+// # What it does not do
+//
+// It knows no price, model or backend, has no queue, starts nothing, and does not
+// remember which reservations exist: the engine does. A limit that is introduced
+// in the middle of a window counts from then on, unless it is seeded.
+package quota

@@ -1,0 +1,44 @@
+package route
+
+import "sluice"
+
+// Left is why a backend was left out of a choice; empty for the one chosen. The
+// words are shown by `sluice explain`.
+type Left string
+
+// Why a backend was left out.
+const (
+	Chosen        Left = ""
+	LeftDialect   Left = "dialect"   // it speaks another than the client
+	LeftDrained   Left = "drained"   // weight 0
+	LeftContext   Left = "context"   // the input is longer than its context or its KV memory
+	LeftUnpriced  Left = "unpriced"  // neither price nor ceiling
+	LeftTried     Left = "tried"     // an attempt of this request failed there
+	LeftUnhealthy Left = "unhealthy" // cooling down, paused, or being probed
+	LeftFull      Left = "full"      // no slot, KV memory or prefill for it now
+	LeftDearer    Left = "dearer"    // it became dearer than what the request holds
+	LeftOther     Left = "other"     // it could have served; another was chosen
+)
+
+// Ask is what a request asks of a backend.
+type Ask struct {
+	Dialect string
+	Work    sluice.Work
+	Free    bool // nothing is billed
+}
+
+// Eligible tells why a backend may not serve a request at all, Chosen if it may.
+func Eligible(b *Backend, a *Ask) Left {
+	switch {
+	case b.Dialect != a.Dialect:
+		return LeftDialect
+	case b.Weight <= 0:
+		return LeftDrained
+	case b.Context > 0 && a.Work.Input > b.Context,
+		b.Capacity.KVTokens > 0 && a.Work.Input > b.Capacity.KVTokens:
+		return LeftContext
+	case !a.Free && b.Row() == nil:
+		return LeftUnpriced
+	}
+	return Chosen
+}

@@ -1,0 +1,34 @@
+package route
+
+import "sluice"
+
+// Visit calls f for the pools that may serve a request which is in current, in
+// the order in which they are tried: current, the other first pools, the
+// fallbacks. An empty current is none. It stops when f returns true, and reports
+// whether it did.
+func (m *Model) Visit(current sluice.PoolID, f func(p sluice.PoolID, fallback bool) (stop bool)) bool {
+	if current != "" && f(current, m.IsFallback(current)) {
+		return true
+	}
+	for _, p := range m.Pools {
+		if p != current && f(p, false) {
+			return true
+		}
+	}
+	for _, p := range m.Fallback {
+		if p != current && f(p, true) {
+			return true
+		}
+	}
+	return false
+}
+
+// IsFallback reports whether a pool is not one of the model's first pools.
+func (m *Model) IsFallback(p sluice.PoolID) bool {
+	for _, first := range m.Pools {
+		if first == p {
+			return false
+		}
+	}
+	return true
+}
