@@ -1,0 +1,192 @@
+package store
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"sluice"
+	"sluice/internal/ledger"
+)
+
+// entryColumns are the columns of entries in the order of entryValues and
+// scanEntry. detail is the last.
+var entryColumns = []string{
+	"request_id", "attempt", "at_us", "ended_us",
+	"tenant", "project", "key_id", "user_id", "task", "labels", "class", "model",
+	"pool", "backend", "provider", "upstream_model", "served_model", "upstream_request_id", "policy",
+	"final", "outcome", "reason", "status", "late", "stream", "operation", "dialect",
+	"input", "cache_read", "cache_write", "cache_write_1h", "audio_input", "output", "reasoning", "audio_output",
+	"tool_calls", "web_searches", "service_tier", "usage_source", "anomalous",
+	"cost", "cost_high", "price_version", "estimated_input", "output_bound", "held_spend",
+	"queued_us", "first_token_us", "duration_us", "detail",
+}
+
+func entryValues(args []any, e *ledger.Entry) []any {
+	u := &e.Usage
+	return append(args,
+		string(e.Request), e.Attempt, e.At.UnixMicro(), e.Ended.UnixMicro(),
+		string(e.Tenant), string(e.Project), string(e.Key), string(e.User), e.Task, joinLabels(e.Labels), e.Class.String(), string(e.Model),
+		string(e.Pool), string(e.Backend), string(e.Provider), e.UpstreamModel, e.ServedModel, e.UpstreamRequestID, e.Policy,
+		flag(e.Final), e.Outcome.String(), e.Reason.String(), e.Status, flag(e.Late), flag(e.Stream), e.Operation, e.Dialect,
+		int64(u.Input), int64(u.CacheRead), int64(u.CacheWrite), int64(u.CacheWrite1h), int64(u.AudioInput),
+		int64(u.Output), int64(u.Reasoning), int64(u.AudioOutput),
+		u.ToolCalls, u.WebSearches, u.ServiceTier, u.Source.String(), flag(u.Anomalous),
+		int64(e.Cost), int64(e.CostHigh), e.PriceVersion, int64(e.EstimatedInput), int64(e.OutputBound), int64(e.HeldSpend),
+		e.Queued.Microseconds(), e.FirstToken.Microseconds(), e.Duration.Microseconds(), string(e.Detail),
+	)
+}
+
+// scanner is a row.
+type scanner interface{ Scan(dest ...any) error }
+
+// word scans an enum's word.
+type word struct {
+	into interface{ UnmarshalText([]byte) error }
+}
+
+func (w word) Scan(v any) error {
+	switch v := v.(type) {
+	case string:
+		return w.into.UnmarshalText([]byte(v))
+	case []byte:
+		return w.into.UnmarshalText(v)
+	}
+	return fmt.Errorf("%T is not a word", v)
+}
+
+func scanEntry(row scanner) (e ledger.Entry, err error) {
+	var at, ended, queued, first, duration int64
+	var labels, detail string
+	u := &e.Usage
+	err = row.Scan(
+		&e.Request, &e.Attempt, &at, &ended,
+		&e.Tenant, &e.Project, &e.Key, &e.User, &e.Task, &labels, word{&e.Class}, &e.Model,
+		&e.Pool, &e.Backend, &e.Provider, &e.UpstreamModel, &e.ServedModel, &e.UpstreamRequestID, &e.Policy,
+		&e.Final, word{&e.Outcome}, word{&e.Reason}, &e.Status, &e.Late, &e.Stream, &e.Operation, &e.Dialect,
+		&u.Input, &u.CacheRead, &u.CacheWrite, &u.CacheWrite1h, &u.AudioInput, &u.Output, &u.Reasoning, &u.AudioOutput,
+		&u.ToolCalls, &u.WebSearches, &u.ServiceTier, word{&u.Source}, &u.Anomalous,
+		&e.Cost, &e.CostHigh, &e.PriceVersion, &e.EstimatedInput, &e.OutputBound, &e.HeldSpend,
+		&queued, &first, &duration, &detail,
+	)
+	if err != nil {
+		return e, fmt.Errorf("read entry: %w", err)
+	}
+	e.At, e.Ended = fromMicros(at), fromMicros(ended)
+	e.Queued, e.FirstToken, e.Duration = span(queued), span(first), span(duration)
+	e.Labels = splitLabels(labels)
+	if detail != "" {
+		e.Detail = []byte(detail)
+	}
+	return e, nil
+}
+
+func fromMicros(us int64) time.Time { return time.UnixMicro(us).UTC() }
+
+func span(us int64) time.Duration { return time.Duration(us) * time.Microsecond }
+
+func flag(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// Labels are kept as sluice-labels has them: their alphabet has no comma and no
+// equals sign.
+func joinLabels(ls []sluice.Label) string {
+	var b strings.Builder
+	for i, l := range ls {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(l.Key)
+		b.WriteByte('=')
+		b.WriteString(l.Value)
+	}
+	return b.String()
+}
+
+func splitLabels(s string) []sluice.Label {
+	if s == "" {
+		return nil
+	}
+	var ls []sluice.Label
+	for pair := range strings.SplitSeq(s, ",") {
+		k, v, _ := strings.Cut(pair, "=")
+		ls = append(ls, sluice.Label{Key: k, Value: v})
+	}
+	return ls
+}
+
+// maxFigure bounds every figure of an entry: 9 million dollars, 9·10¹⁵ tokens. A
+// sum of a thousand of them still fits, so that no entry, however absurd, can
+// make the database refuse a batch and stop the ledger.
+const maxFigure = 1 << 53
+
+// bounded returns the entry as the database can take it: text valid UTF-8
+// without NUL, figures within 0 and maxFigure. A usage that had to be changed is
+// marked anomalous.
+func bounded(e ledger.Entry) ledger.Entry {
+	u := &e.Usage
+	for _, p := range []*sluice.Tokens{
+		&u.Input, &u.CacheRead, &u.CacheWrite, &u.CacheWrite1h, &u.AudioInput, &u.Output, &u.Reasoning, &u.AudioOutput,
+	} {
+		u.Anomalous = clamp(p) || u.Anomalous
+	}
+	for _, p := range []*int64{&u.ToolCalls, &u.WebSearches} {
+		u.Anomalous = clamp(p) || u.Anomalous
+	}
+	for _, p := range []*sluice.Nano{&e.Cost, &e.CostHigh} {
+		u.Anomalous = clamp(p) || u.Anomalous
+	}
+	clamp(&e.EstimatedInput)
+	clamp(&e.OutputBound)
+	clamp(&e.HeldSpend)
+	clamp(&e.Queued)
+	clamp(&e.FirstToken)
+	clamp(&e.Duration)
+	if e.At.IsZero() {
+		e.At = e.Ended
+	}
+	clean(&e.Request)
+	clean(&e.Tenant)
+	clean(&e.Project)
+	clean(&e.Key)
+	clean(&e.User)
+	clean(&e.Model)
+	clean(&e.Pool)
+	clean(&e.Backend)
+	clean(&e.Provider)
+	for _, p := range []*string{
+		&e.Task, &e.UpstreamModel, &e.ServedModel, &e.UpstreamRequestID, &e.Policy, &e.Operation, &e.Dialect, &u.ServiceTier, &e.PriceVersion,
+	} {
+		clean(p)
+	}
+	if detail := string(e.Detail); dirty(detail) {
+		clean(&detail)
+		e.Detail = []byte(detail)
+	}
+	if dirty(joinLabels(e.Labels)) {
+		e.Labels = nil
+	}
+	return e
+}
+
+func clamp[T ~int64](p *T) bool {
+	v := min(max(*p, 0), maxFigure)
+	if v == *p {
+		return false
+	}
+	*p = v
+	return true
+}
+
+func dirty(s string) bool { return strings.IndexByte(s, 0) >= 0 || !utf8.ValidString(s) }
+
+func clean[S ~string](p *S) {
+	if dirty(string(*p)) {
+		*p = S(strings.ReplaceAll(strings.ToValidUTF8(string(*p), "\uFFFD"), "\x00", "\uFFFD"))
+	}
+}
