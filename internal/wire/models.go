@@ -15,11 +15,81 @@ type ModelInfo struct {
 	MaxOutput sluice.Tokens // 0 if unknown
 }
 
-// ModelsBody is the list of models in the dialect's shape.
-func ModelsBody(d Dialect, models []ModelInfo) []byte { return nil }
+type openaiModel struct {
+	ID      sluice.ModelID `json:"id"`
+	Object  string         `json:"object"`
+	Created int64          `json:"created"`
+	OwnedBy string         `json:"owned_by"`
+}
+
+type anthropicModel struct {
+	Type        string         `json:"type"`
+	ID          sluice.ModelID `json:"id"`
+	DisplayName string         `json:"display_name"`
+	CreatedAt   string         `json:"created_at"`
+	MaxInput    sluice.Tokens  `json:"max_input_tokens,omitempty"`
+	MaxTokens   sluice.Tokens  `json:"max_tokens,omitempty"`
+}
+
+func (m ModelInfo) openai() openaiModel {
+	owner := m.OwnedBy
+	if owner == "" {
+		owner = "sluice"
+	}
+	return openaiModel{m.ID, "model", m.created().Unix(), owner}
+}
+
+func (m ModelInfo) anthropic() anthropicModel {
+	return anthropicModel{"model", m.ID, string(m.ID), m.created().Format(time.RFC3339), m.Context, m.MaxOutput}
+}
+
+func (m ModelInfo) created() time.Time {
+	if m.Created.IsZero() {
+		return time.Unix(0, 0).UTC()
+	}
+	return m.Created.UTC()
+}
+
+// ModelsBody is the list of models in the dialect's shape, in the order given and
+// on one page.
+func ModelsBody(d Dialect, models []ModelInfo) []byte {
+	if d != Anthropic {
+		list := make([]openaiModel, len(models))
+		for i, m := range models {
+			list[i] = m.openai()
+		}
+		return encode(struct {
+			Object string        `json:"object"`
+			Data   []openaiModel `json:"data"`
+		}{"list", list})
+	}
+	list := make([]anthropicModel, len(models))
+	var first, last *sluice.ModelID
+	for i, m := range models {
+		list[i] = m.anthropic()
+	}
+	if n := len(models); n > 0 {
+		first, last = &models[0].ID, &models[n-1].ID
+	}
+	return encode(struct {
+		Data    []anthropicModel `json:"data"`
+		HasMore bool             `json:"has_more"`
+		FirstID *sluice.ModelID  `json:"first_id"`
+		LastID  *sluice.ModelID  `json:"last_id"`
+	}{list, false, first, last})
+}
 
 // ModelBody is one model in the dialect's shape.
-func ModelBody(d Dialect, m ModelInfo) []byte { return nil }
+func ModelBody(d Dialect, m ModelInfo) []byte {
+	if d == Anthropic {
+		return encode(m.anthropic())
+	}
+	return encode(m.openai())
+}
 
 // TokenCountBody answers count_tokens.
-func TokenCountBody(n sluice.Tokens) []byte { return nil }
+func TokenCountBody(n sluice.Tokens) []byte {
+	return encode(struct {
+		InputTokens sluice.Tokens `json:"input_tokens"`
+	}{n})
+}

@@ -1,6 +1,14 @@
 package wire
 
-import "sluice"
+import (
+	"bytes"
+	"errors"
+	"io"
+	"unicode/utf8"
+
+	"sluice"
+	"sluice/internal/estimate"
+)
 
 // TapOptions says how a Tap treats the answer.
 type TapOptions struct {
@@ -15,54 +23,284 @@ const DefaultCeiling sluice.Tokens = 1 << 27
 
 // Step is what one event of an answer means.
 type Step struct {
-	Out      []byte        // bytes to forward, valid until the next call; nil when the event is dropped
+	Out      []byte        // bytes to forward, valid until the next call of Event and of Events.Next; nil when the event is dropped
 	Content  bool          // it carries content, or ends the answer: forwarding it commits. Otherwise it is preamble or a comment
 	Terminal bool          // the dialect's terminal marker: nothing after it is forwarded
 	Err      *sluice.Error // the upstream failed inside the stream; Out is nil
 }
 
+// outputKind sorts what a model produces. Each is counted as a text of its own.
+type outputKind uint8
+
+const (
+	textOutput outputKind = iota
+	reasoningOutput
+	argumentOutput
+	numOutputKinds
+)
+
 // Tap watches one answer on its way to the client: it decides what is forwarded,
 // reads usage and counts what is delivered. It is not safe for concurrent use.
-type Tap struct{}
+type Tap struct {
+	op Operation
+	o  TapOptions
+
+	counters   [numOutputKinds]estimate.Counter
+	lastKind   outputKind
+	lastChoice int64
+
+	usage     sluice.Usage // merged, as reported
+	reported  bool         // some usage was
+	final     bool         // the last usage is that of the whole answer
+	anthropic anthropicFigures
+
+	begun, ended choiceSet // choices that were seen, that have a finish reason
+	done         bool      // the terminal marker was seen
+	failed       bool
+	mended       int64
+	toolCalls    int64
+	finish       string
+	model        string
+	tier         string
+	out          []byte
+}
+
+// choiceSet is a set of choice indexes; those beyond 127 share one place.
+type choiceSet [2]uint64
+
+func (s *choiceSet) add(i int64) {
+	i = min(max(i, 0), 127)
+	s[i/64] |= 1 << (i % 64)
+}
 
 // NewTap returns a Tap for one attempt's answer.
-func NewTap(op Operation, o TapOptions) *Tap { return &Tap{} }
+func NewTap(op Operation, o TapOptions) *Tap {
+	if o.Ceiling <= 0 {
+		o.Ceiling = DefaultCeiling
+	}
+	return &Tap{op: op, o: o}
+}
 
-// Event takes the next event of a streamed answer.
-func (t *Tap) Event(e Event) Step { return Step{Out: e.Raw} }
+// Event takes the next event of a streamed answer. An event that the end of the
+// stream cut short counts if its data is whole, and is completed.
+func (t *Tap) Event(e Event) Step {
+	if t.done || t.failed {
+		return Step{}
+	}
+	if len(e.Data) == 0 { // a comment, a blank line or an event that clients do not dispatch
+		if e.Unterminated {
+			return Step{}
+		}
+		return Step{Out: e.Raw}
+	}
+	var s Step
+	if t.op.Dialect() == Anthropic {
+		s = t.anthropicEvent(e)
+	} else {
+		s = t.openaiEvent(e)
+	}
+	switch {
+	case s.Err != nil && e.Unterminated && s.Err.Reason == sluice.UpstreamMalformed:
+		return Step{} // half an event: End tells that the stream was cut
+	case s.Err != nil:
+		t.failed = true
+		s.Out = nil
+	case s.Out != nil:
+		s.Out = t.mend(s.Out)
+		if e.Unterminated {
+			s.Out = complete(s.Out)
+		}
+		t.done = s.Terminal
+	}
+	return s
+}
+
+// mend replaces bytes that are no UTF-8, which client libraries would stumble over.
+func (t *Tap) mend(out []byte) []byte {
+	if utf8.Valid(out) {
+		return out
+	}
+	t.mended++
+	return bytes.ToValidUTF8(out, []byte("\ufffd"))
+}
+
+// complete gives an event the blank line that it lacks.
+func complete(out []byte) []byte {
+	end := "\n\n"
+	if bytes.HasSuffix(out, []byte("\n")) || bytes.HasSuffix(out, []byte("\r")) {
+		end = "\n"
+	}
+	return append(bytes.Clone(out), end...)
+}
 
 // End says what the end of the stream means: cause is what Events.Next returned,
 // io.EOF for a clean end. A Step without Err is success; its Out, if any, is the
 // terminal marker that the upstream left out.
-func (t *Tap) End(cause error) Step { return Step{} }
+func (t *Tap) End(cause error) Step {
+	switch {
+	case t.done:
+		return Step{Terminal: true}
+	case t.failed:
+		return Step{Err: &sluice.Error{Kind: sluice.KindUpstream, Reason: sluice.UpstreamError, Msg: "the upstream failed"}}
+	case errors.Is(cause, ErrEventTooLarge):
+		t.failed = true
+		return Step{Err: &sluice.Error{Kind: sluice.KindUpstream, Reason: sluice.UpstreamTooLarge, Msg: "the upstream sent an event beyond the bound", Err: cause}}
+	}
+	clean := cause == nil || errors.Is(cause, io.EOF) || errors.Is(cause, ErrUnterminated)
+	if clean && t.op.Dialect() == OpenAI && t.begun != (choiceSet{}) && t.begun == t.ended {
+		t.done = true
+		return Step{Out: []byte("data: [DONE]\n\n"), Content: true, Terminal: true}
+	}
+	t.failed = true
+	return Step{Err: &sluice.Error{
+		Kind: sluice.KindUpstream, Reason: sluice.UpstreamTruncated,
+		Msg: "the upstream ended the stream before the answer was complete", Err: cause,
+	}}
+}
 
-// Body takes a whole answer that was not streamed and returns what to forward. The
-// error is a *sluice.Error when the answer is malformed or carries an error
-// object in spite of its status.
-func (t *Tap) Body(b []byte) ([]byte, error) { return b, nil }
+// malformed is the error for an event or body that its dialect does not allow.
+func malformed(err error) *sluice.Error {
+	return &sluice.Error{Kind: sluice.KindUpstream, Reason: sluice.UpstreamMalformed, Msg: "the upstream sent something that is not of its dialect", Err: err}
+}
+
+// Body takes a whole answer that was not streamed and returns what to forward:
+// its bytes as they are. The error is a *sluice.Error when the answer is
+// malformed or carries an error object in spite of its status.
+func (t *Tap) Body(b []byte) ([]byte, error) {
+	l := lexer{b: b, lax: true}
+	var err *sluice.Error
+	switch {
+	case t.op == CountTokens:
+		l.skip() // its only figure is for the client
+	case t.op.Dialect() == Anthropic:
+		err = t.anthropicBody(&l)
+	default:
+		err = t.openaiBody(&l)
+	}
+	l.end()
+	switch {
+	case l.err != nil:
+		err = malformed(l.err)
+	case err == nil:
+		t.done, t.final = true, t.reported
+		return b, nil
+	}
+	t.failed = true
+	return nil, err
+}
+
+// count adds the inside of a JSON string to what is delivered and reports whether
+// it is anything at all.
+func (t *Tap) count(kind outputKind, choice int64, text []byte, escaped bool) bool {
+	if len(text) == 0 {
+		return false
+	}
+	if kind != t.lastKind || choice != t.lastChoice {
+		t.counters[t.lastKind].Break()
+		t.lastKind, t.lastChoice = kind, choice
+	}
+	if escaped {
+		t.counters[kind].WriteJSON(text)
+	} else {
+		t.counters[kind].Write(text)
+	}
+	return true
+}
+
+// delta reads a string of output; another kind of value is skipped.
+func (t *Tap) delta(l *lexer, kind outputKind, choice int64) bool {
+	if l.ws() != '"' {
+		l.skip()
+		return false
+	}
+	in, escaped := l.str()
+	return t.count(kind, choice, l.b[in.start:in.end], escaped)
+}
+
+// report takes cumulative figures: later ones overwrite, but no sum ever falls.
+func (t *Tap) report(u sluice.Usage) {
+	was := t.usage
+	if t.reported && u.InputTotal() < was.InputTotal() {
+		u.Input, u.CacheRead, u.CacheWrite, u.CacheWrite1h, u.AudioInput = was.Input, was.CacheRead, was.CacheWrite, was.CacheWrite1h, was.AudioInput
+		u.Anomalous = true
+	}
+	if t.reported && u.OutputTotal() < was.OutputTotal() {
+		u.Output, u.Reasoning, u.AudioOutput = was.Output, was.Reasoning, was.AudioOutput
+		u.Anomalous = true
+	}
+	u.Anomalous = u.Anomalous || was.Anomalous
+	t.usage, t.reported = u, true
+}
 
 // Usage is the provider's final figures in disjoint classes; false if it has told
-// none.
-func (t *Tap) Usage() (sluice.Usage, bool) { return sluice.Usage{}, false }
+// none. Figures that cannot be are clamped, or replaced by what was counted, and
+// Anomalous is set.
+func (t *Tap) Usage() (sluice.Usage, bool) {
+	if !t.reported || !t.final {
+		return sluice.Usage{}, false
+	}
+	u := t.told()
+	u.Source = sluice.UsageReported
+	if u.InputTotal() == 0 && t.o.Input > 0 {
+		u.Input, u.Anomalous, u.Source = t.o.Input, true, sluice.UsageCounted
+	}
+	switch delivered := t.Delivered(); {
+	case delivered > 0 && u.OutputTotal() == 0:
+		u.Reasoning = t.Reasoned()
+		u.Output = delivered - u.Reasoning
+		u.Anomalous, u.Source = true, sluice.UsageCounted
+	case delivered > 64 && u.OutputTotal() < delivered/4:
+		u.Anomalous = true
+	}
+	return u, true
+}
 
 // Partial is the provider's cumulative figures at a cut (Source is UsageCounted);
 // false if it has told none. Output may lag behind Delivered: take the larger.
-func (t *Tap) Partial() (sluice.Usage, bool) { return sluice.Usage{}, false }
+func (t *Tap) Partial() (sluice.Usage, bool) {
+	u := t.told()
+	u.Source = sluice.UsageCounted
+	return u, t.reported
+}
+
+// told is the merged figures with what the answer says beside them.
+func (t *Tap) told() sluice.Usage {
+	u := t.usage
+	u.ToolCalls = t.toolCalls
+	if u.ServiceTier == "" {
+		u.ServiceTier = tier(t.tier)
+	}
+	return u
+}
 
 // Delivered is the class-based count of all output that was seen: text, reasoning,
 // refusals and tool arguments.
-func (t *Tap) Delivered() sluice.Tokens { return 0 }
+func (t *Tap) Delivered() sluice.Tokens {
+	var n sluice.Tokens
+	for i := range t.counters {
+		n += t.counters[i].Tokens()
+	}
+	return n
+}
 
 // Reasoned is the part of Delivered that is reasoning.
-func (t *Tap) Reasoned() sluice.Tokens { return 0 }
+func (t *Tap) Reasoned() sluice.Tokens { return t.counters[reasoningOutput].Tokens() }
 
-// Finished reports whether the answer is complete: its terminal marker, or a
-// finish reason for every choice, has been seen.
-func (t *Tap) Finished() bool { return false }
+// ToolCalls is how many tool calls the answer has begun.
+func (t *Tap) ToolCalls() int64 { return t.toolCalls }
+
+// Finished reports whether the answer is complete: its terminal marker has been
+// seen, or in the OpenAI dialect a finish reason for every choice.
+func (t *Tap) Finished() bool {
+	return t.done || t.op.Dialect() == OpenAI && t.begun != (choiceSet{}) && t.begun == t.ended
+}
+
+// Mended is how many events had bytes that are no UTF-8, which were replaced.
+func (t *Tap) Mended() int64 { return t.mended }
 
 // ServedModel is the model that the provider says it ran, empty if it has not said.
-func (t *Tap) ServedModel() string { return "" }
+func (t *Tap) ServedModel() string { return t.model }
 
 // FinishReason is the provider's word for why the answer ended, the last one if
 // there are several choices; empty if it has given none.
-func (t *Tap) FinishReason() string { return "" }
+func (t *Tap) FinishReason() string { return t.finish }
