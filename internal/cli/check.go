@@ -1,0 +1,140 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"sluice/internal/config"
+)
+
+type checkCmd struct {
+	File   string `arg:"" help:"The configuration file." type:"path"`
+	Strict bool   `help:"Exit 2 on warnings too."`
+	output
+}
+
+// finding is one mistake or warning.
+type finding struct {
+	Severity string `json:"severity"` // "error" or "warning"
+	File     string `json:"file"`
+	Line     int    `json:"line,omitempty"`
+	Column   int    `json:"column,omitempty"`
+	Path     string `json:"path,omitempty"`
+	Cause    string `json:"cause"`
+	Fix      string `json:"fix,omitempty"`
+}
+
+// checked is the result of a check.
+type checked struct {
+	File     string    `json:"file"`
+	OK       bool      `json:"ok"`
+	Version  string    `json:"version,omitempty"`
+	Findings []finding `json:"findings"`
+}
+
+// Run checks a file: its findings are the data.
+func (c *checkCmd) Run(_ context.Context, env *Env) error {
+	name := shown(c.File)
+	result := checked{File: name, Findings: []finding{}}
+	warnings, version, err := check(c.File, env)
+	if ps, ok := errors.AsType[config.Problems](err); ok {
+		result.add("error", name, ps)
+	} else if err != nil {
+		return err
+	}
+	result.add("warning", name, warnings)
+	result.OK, result.Version = err == nil, version
+	if err := c.print(env.Stdout, result.view()); err != nil {
+		return err
+	}
+	wrong := len(result.Findings) - len(warnings)
+	switch {
+	case wrong > 0:
+		return &codedError{code: exitUsage, msg: fmt.Sprintf("%s has %s", name, plural(wrong, "mistake"))}
+	case len(warnings) > 0 && c.Strict:
+		return &codedError{code: exitUsage, msg: fmt.Sprintf("%s has %s", name, plural(len(warnings), "warning"))}
+	}
+	fmt.Fprintf(env.Stderr, "%s is valid, version %s\n", name, version)
+	return nil
+}
+
+// check loads and compiles a file as serve would, without starting anything.
+func check(path string, env *Env) (warnings config.Problems, version string, err error) {
+	cfg, err := config.Load(path, env.Getenv)
+	if err != nil {
+		return nil, "", err
+	}
+	snap, err := config.Compile(cfg, config.CompileOptions{Lookup: priceLookup(), SimulatedURL: "http://127.0.0.1:8090/v1"})
+	if err != nil {
+		return nil, "", err
+	}
+	return snap.Warnings, snap.Version, nil
+}
+
+func (c *checked) add(severity, name string, ps config.Problems) {
+	for _, p := range ps {
+		c.Findings = append(c.Findings, finding{severity, name, p.Line, p.Col, p.Path, p.Cause, p.Fix})
+	}
+}
+
+func (c *checked) view() view {
+	v := view{data: c, columns: []string{"severity", "file", "line", "column", "path", "cause", "fix"}}
+	var text strings.Builder
+	for _, f := range c.Findings {
+		v.rows = append(v.rows, []string{f.Severity, f.File, count(f.Line), count(f.Column), f.Path, f.Cause, f.Fix})
+		at := f.File
+		if f.Line > 0 {
+			at = fmt.Sprintf("%s:%d:%d", f.File, f.Line, f.Column)
+		}
+		fmt.Fprintf(&text, "%s: %s: ", at, f.Severity)
+		if f.Path != "" {
+			text.WriteString(f.Path + ": ")
+		}
+		text.WriteString(f.Cause + "\n")
+		if f.Fix != "" {
+			text.WriteString("    fix: " + f.Fix + "\n")
+		}
+	}
+	v.text = plain(text.String())
+	if len(c.Findings) == 0 {
+		v.text = "ok\n"
+	}
+	return v
+}
+
+// shown is a path as the user is likely to have written it.
+func shown(path string) string {
+	if dir, err := os.Getwd(); err == nil {
+		if rest, ok := strings.CutPrefix(path, dir+string(os.PathSeparator)); ok {
+			return rest
+		}
+	}
+	return path
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+type configCmd struct {
+	Schema configSchemaCmd `cmd:"" help:"Print the JSON Schema of the configuration file, for editors."`
+	Reload configReloadCmd `cmd:"" help:"Have the gateway read its configuration again; a failed reload changes nothing."`
+}
+
+type configSchemaCmd struct{}
+
+// Run prints the schema.
+func (c *configSchemaCmd) Run(env *Env) error {
+	schema, err := config.Schema()
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(env.Stdout, strings.TrimSpace(string(schema)))
+	return err
+}

@@ -1,0 +1,227 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+	"strings"
+
+	"sluice"
+	"sluice/internal/admin"
+)
+
+func sayMore(env *Env, cursor string) {
+	fmt.Fprintln(env.Stderr, "there is more: --after "+cursor)
+}
+
+type explainCmd struct {
+	Request string `arg:"" help:"Its id, from the header sluice-request-id."`
+	Tenant  string `help:"Only if it is this tenant's." placeholder:"ID"`
+	connection
+	output
+}
+
+// Run tells why a request went as it did.
+func (c *explainCmd) Run(ctx context.Context, env *Env) error {
+	api, err := c.client()
+	if err != nil {
+		return err
+	}
+	q := url.Values{}
+	if c.Tenant != "" {
+		q.Set("tenant", c.Tenant)
+	}
+	var x admin.Explanation
+	if err := api.get(ctx, "/admin/v1/requests/"+seg(c.Request), q, &x); err != nil {
+		return err
+	}
+	v := view{data: x, columns: []string{"attempt", "pool", "backend", "outcome", "reason", "queued", "first", "took", "usage_source", "cost"}}
+	for i := range x.Steps {
+		s := &x.Steps[i]
+		v.rows = append(v.rows, []string{count(s.Attempt), s.Pool, s.Backend, s.Outcome, s.Reason, span(s.QueuedSeconds), span(s.FirstSeconds), span(s.Seconds), s.Charge.Source, s.Charge.Cost})
+	}
+	var b strings.Builder
+	story(&b, &x)
+	v.text = plain(b.String())
+	return c.print(env.Stdout, v)
+}
+
+// story tells a request in the order of its life.
+func story(w io.Writer, x *admin.Explanation) {
+	how := x.Outcome
+	if x.Reason != "" {
+		how += ": " + x.Reason
+	}
+	fmt.Fprintf(w, "request %s  %s  (status %d)\n\n", x.ID, how, x.Status)
+	say := func(head, format string, args ...any) {
+		fmt.Fprintf(w, "%-11s"+format+"\n", append([]any{head}, args...)...)
+	}
+	say("who", "tenant %s, project %s, key %s%s", x.Tenant, x.Project, x.Key, labelled(x))
+	asked := fmt.Sprintf("%s of model %s in the %s dialect", x.Operation, x.Model, x.Dialect)
+	if x.Stream {
+		asked += ", streamed"
+	}
+	say("asked", "%s, class %s", asked, x.Class)
+	say("when", "%s, ended after %s", stamp(&x.At), span(x.Seconds))
+	estimate(w, x)
+	refusal(w, x)
+	limits(w, x)
+	say("wait", "%s in the queue", span(x.QueuedSeconds))
+	for i := range x.Steps {
+		step(w, &x.Steps[i])
+	}
+	settlement(w, x)
+}
+
+func labelled(x *admin.Explanation) string {
+	s := ""
+	if x.User != "" {
+		s += ", user " + x.User
+	}
+	if x.Task != "" {
+		s += ", task " + x.Task
+	}
+	for _, k := range sortedKeys(x.Labels) {
+		s += ", " + k + "=" + x.Labels[k]
+	}
+	return s
+}
+
+// facts are what exchange records of a decision beside the entry's columns.
+type facts struct {
+	Estimate struct {
+		RawInput    sluice.Tokens `json:"raw_input"`
+		InputBound  sluice.Tokens `json:"input_bound"`
+		Output      sluice.Tokens `json:"output"`
+		OutputHold  sluice.Tokens `json:"output_hold"`
+		OutputBound sluice.Tokens `json:"output_bound"`
+	} `json:"estimate"`
+	ClampedTo sluice.Tokens `json:"clamped_to"`
+}
+
+// factsOf reads them from an answer that has been through JSON once already.
+func factsOf(s *admin.Attempt) (f facts) {
+	if raw, err := json.Marshal(s.Facts); err == nil {
+		_ = json.Unmarshal(raw, &f) // facts of another version: what is known is shown
+	}
+	return f
+}
+
+func estimate(w io.Writer, x *admin.Explanation) {
+	var f facts
+	if len(x.Steps) > 0 {
+		f = factsOf(&x.Steps[0])
+	}
+	fmt.Fprintf(w, "%-11s%d input tokens", "estimate", x.Estimate.Input)
+	if f.Estimate.RawInput > 0 && f.Estimate.RawInput != x.Estimate.Input {
+		fmt.Fprintf(w, " (%d by character class, × the learned ratio)", f.Estimate.RawInput)
+	}
+	fmt.Fprintf(w, ", output at most %d", x.Estimate.OutputBound)
+	if f.Estimate.OutputHold > 0 {
+		fmt.Fprintf(w, ", %d expected, %d held", f.Estimate.Output, f.Estimate.OutputHold)
+	}
+	fmt.Fprintf(w, "; %s of budget held\n", x.Estimate.Held)
+	if f.ClampedTo > 0 {
+		fmt.Fprintf(w, "%-11soutput bound lowered to %d: more did not fit the budget\n", "", f.ClampedTo)
+	}
+}
+
+func refusal(w io.Writer, x *admin.Explanation) {
+	r := x.Refusal
+	if r == nil {
+		return
+	}
+	fmt.Fprintf(w, "%-11s%s of %s %s did not fit: it needs %s, of %s there are %s used and %s held by requests in flight",
+		"refused", r.Limit, r.Scope, r.ID, r.Requested, r.Amount, r.Used, r.Held)
+	if r.Reset != nil {
+		fmt.Fprintf(w, "; full again at %s", stamp(r.Reset))
+	}
+	fmt.Fprintln(w)
+}
+
+func limits(w io.Writer, x *admin.Explanation) {
+	for i, l := range x.Limits {
+		head := ""
+		if i == 0 {
+			head = "limits"
+		}
+		fmt.Fprintf(w, "%-11s%s %s: %s of %s left\n", head, l.Scope, l.Limit, l.Remaining, l.Amount)
+	}
+}
+
+func step(w io.Writer, s *admin.Attempt) {
+	if s.Attempt == 0 {
+		fmt.Fprintf(w, "%-11sno backend was reached\n", "attempts")
+		return
+	}
+	how := s.Outcome
+	if s.Reason != "" {
+		how += ": " + s.Reason
+	}
+	via := ""
+	if s.Fallback {
+		via = " (fallback)"
+	}
+	fmt.Fprintf(w, "%-11s%s in pool %s%s, %s\n", fmt.Sprintf("attempt %d", s.Attempt), s.Backend, s.Pool, via, how)
+	model := s.UpstreamModel
+	if s.ServedModel != "" && s.ServedModel != s.UpstreamModel {
+		model += ", served " + s.ServedModel
+	}
+	if s.UpstreamRequestID != "" {
+		model += ", their id " + s.UpstreamRequestID
+	}
+	fmt.Fprintf(w, "%-11smodel %s at %s\n", "", model, s.Provider)
+	if s.FirstSeconds > 0 {
+		fmt.Fprintf(w, "%-11sfirst token %s after arrival\n", "", span(s.FirstSeconds))
+	}
+	for _, c := range s.Candidates {
+		if c.Left != "" {
+			fmt.Fprintf(w, "%-11snot %s: %s\n", "", c.Backend, c.Left)
+		}
+	}
+	fmt.Fprintf(w, "%-11stook %s\n", "", charge(&s.Charge))
+}
+
+// charge writes usage and cost on one line.
+func charge(c *admin.Charge) string {
+	classes := []string{"input", "cache_read", "cache_write", "cache_write_1h", "audio_input", "output", "reasoning", "audio_output"}
+	var parts []string
+	for _, name := range classes {
+		if n := c.Tokens[name]; n != 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, strings.ReplaceAll(name, "_", " ")))
+		}
+	}
+	for _, name := range sortedKeys(c.Tokens) {
+		if !slices.Contains(classes, name) {
+			parts = append(parts, fmt.Sprintf("%d %s", c.Tokens[name], name))
+		}
+	}
+	if len(parts) == 0 {
+		return "nothing, " + c.Cost
+	}
+	s := strings.Join(parts, " + ") + " tokens (" + c.Source + ")"
+	if c.Anomalous {
+		s += ", impossible figures clamped"
+	}
+	s += ", " + c.Cost
+	if c.PriceVersion != "" {
+		s += " by price " + c.PriceVersion
+	}
+	return s
+}
+
+func settlement(w io.Writer, x *admin.Explanation) {
+	fmt.Fprintf(w, "%-11s%s\n", "settled", charge(&x.Total))
+	if x.Total.BudgetCost != "" {
+		fmt.Fprintf(w, "%-11shard budgets were charged %s, what it can have cost at most\n", "", x.Total.BudgetCost)
+	}
+	if x.Late {
+		fmt.Fprintf(w, "%-11slate: its hold had expired\n", "")
+	}
+	if x.Policy != "" {
+		fmt.Fprintf(w, "%-11srouting table %s\n", "policy", x.Policy)
+	}
+}

@@ -1,0 +1,26 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"sluice/internal/fakellm"
+)
+
+type fakellmCmd struct {
+	Listen  string `default:"${fakelisten}" help:"Address (${default})." placeholder:"ADDR"`
+	Script  string `help:"YAML file of faults by model; see docs/fakellm.md." placeholder:"FILE" type:"existingfile"`
+	Seed    uint64 `default:"1" help:"Of texts, lengths and probabilities (${default})."`
+	Instant bool   `help:"Answer as fast as it can write."`
+	Strict  bool   `help:"Refuse unknown models instead of serving them as the first."`
+}
+
+// Run serves until the context ends.
+func (c *fakellmCmd) Run(ctx context.Context, env *Env) error {
+	s, err := fakellm.Listen(fakellm.Config{Listen: c.Listen, Script: c.Script, Seed: c.Seed, Instant: c.Instant, Strict: c.Strict})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(env.Stderr, "fakellm listens on http://%s/v1 (OpenAI, vLLM) and http://%s/v1/messages (Anthropic)\n", s.Addr(), s.Addr())
+	return s.Run(ctx)
+}

@@ -1,0 +1,31 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"sluice/internal/admin"
+)
+
+type configReloadCmd struct {
+	connection
+	output
+}
+
+// Run has the gateway reload. What is wrong with the file is told as check tells
+// it, and the exit code is 2.
+func (c *configReloadCmd) Run(ctx context.Context, env *Env) error {
+	r, err := change[admin.Reloaded](ctx, &c.connection, request{http.MethodPost, "/admin/v1/config/reload", false, nil})
+	if err != nil {
+		return err
+	}
+	for _, w := range r.Warnings {
+		fmt.Fprintln(env.Stderr, "warning: "+plain(w))
+	}
+	changed := "no"
+	if r.Changed {
+		changed = "yes"
+	}
+	return c.print(env.Stdout, view{data: r, columns: fieldColumns, rows: pairs("version", r.Version, "changed", changed)})
+}

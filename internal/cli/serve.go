@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+type serveCmd struct {
+	Config string `short:"c" help:"Configuration file. Without one: a simulated fleet, every hosted provider whose key variable is set, and a development tenant." placeholder:"FILE" type:"path"`
+}
+
+// gateway is what serve needs of a running gateway.
+type gateway interface {
+	Start(ctx context.Context) error
+	Reload(ctx context.Context) error
+	// Stop drains and closes. When ctx ends it stops waiting and closes what is
+	// left.
+	Stop(ctx context.Context) error
+}
+
+// failing is a gateway that can end by itself, such as by losing a listener.
+type failing interface {
+	Failed() <-chan error
+}
+
+// Run serves until a signal ends it.
+func (c *serveCmd) Run(ctx context.Context, env *Env) error {
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGHUP, syscall.SIGTERM, os.Interrupt)
+	defer signal.Stop(signals)
+	g, err := openGateway(ctx, env, c.Config)
+	if err != nil {
+		return err
+	}
+	return serve(ctx, g, signals, env.Stderr)
+}
+
+// serve starts g and obeys signals: SIGHUP reloads, the first of the others
+// drains, the second quits.
+func serve(ctx context.Context, g gateway, signals <-chan os.Signal, talk io.Writer) error {
+	if err := g.Start(ctx); err != nil {
+		return errors.Join(err, g.Stop(ctx))
+	}
+	var failed <-chan error
+	if f, ok := g.(failing); ok {
+		failed = f.Failed()
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return drain(g, signals, talk)
+		case err := <-failed:
+			return errors.Join(err, drain(g, signals, talk))
+		case s := <-signals:
+			if s != syscall.SIGHUP {
+				fmt.Fprintf(talk, "%s: draining; once more to quit at once\n", s)
+				return drain(g, signals, talk)
+			}
+			if err := g.Reload(ctx); err != nil {
+				fmt.Fprintln(talk, "reload failed, nothing has changed:")
+				printError(talk, err)
+			}
+		}
+	}
+}
+
+// drain stops g, and cuts the drain short at a further signal.
+func drain(g gateway, signals <-chan os.Signal, talk io.Writer) error {
+	ctx, cut := context.WithCancel(context.Background())
+	defer cut()
+	done := make(chan error, 1)
+	go func() { done <- g.Stop(ctx) }()
+	for {
+		select {
+		case err := <-done:
+			return err
+		case s := <-signals:
+			if s == syscall.SIGHUP {
+				continue
+			}
+			fmt.Fprintf(talk, "%s: quitting\n", s)
+			cut()
+		}
+	}
+}

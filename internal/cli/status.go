@@ -1,0 +1,149 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"sluice/internal/admin"
+)
+
+type statusCmd struct {
+	Limit int `default:"20" help:"Most rows of each kind (${default})."`
+	connection
+	output
+}
+
+// Run prints one picture of the gateway.
+func (c *statusCmd) Run(ctx context.Context, env *Env) error {
+	api, err := c.client()
+	if err != nil {
+		return err
+	}
+	var s admin.Status
+	if err := api.get(ctx, "/admin/v1/status", map[string][]string{"limit": {count(c.Limit)}}, &s); err != nil {
+		return err
+	}
+	v := view{data: s, columns: []string{"pool", "backend", "health", "running", "concurrency", "kv_tokens", "pool_waiting", "pool_oldest"}}
+	for i := range s.Pools {
+		p := &s.Pools[i]
+		for j := range p.Backends {
+			b := &p.Backends[j]
+			v.rows = append(v.rows, []string{p.Pool, b.Backend, b.Health, count(b.Running), count(b.Concurrency), count(b.KVTokens), count(p.Waiting), span(p.OldestSeconds)})
+		}
+	}
+	if c.Output == "table" {
+		text, err := statusText(&s)
+		if err != nil {
+			return err
+		}
+		v.text = text
+	}
+	if err := c.print(env.Stdout, v); err != nil {
+		return err
+	}
+	switch s.State {
+	case "ready":
+		return nil
+	case "degraded":
+		return &codedError{code: exitDegraded}
+	}
+	return &codedError{code: exitUnavailable}
+}
+
+func statusText(s *admin.Status) (string, error) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  up %s  %s  configuration %s\n", s.State, span(s.UptimeSeconds), buildText(s.Build), s.Config.Version)
+	if s.Config.LastError != "" {
+		fmt.Fprintf(&b, "last reload failed: %s\n", plain(s.Config.LastError))
+	}
+	fmt.Fprintf(&b, "%d open, %d running, %d keys, ledger %d behind", s.Open, s.Running, s.Snapshot.Keys, s.Journal.LagEntries)
+	if s.Journal.LagSeconds > 0 {
+		fmt.Fprintf(&b, " (%s)", span(s.Journal.LagSeconds))
+	}
+	b.WriteString("\n")
+	for _, d := range s.Dependencies {
+		if d.State != "ok" {
+			fmt.Fprintf(&b, "%s is %s: %s\n", plain(d.Name), d.State, plain(d.Detail))
+		}
+	}
+	for _, p := range s.Snapshot.Problems {
+		fmt.Fprintf(&b, "record: %s\n", plain(p))
+	}
+	pools := view{columns: []string{"pool", "waiting", "oldest", "wait", "backend", "health", "running", "of", "kv tokens"}}
+	for i := range s.Pools {
+		p := &s.Pools[i]
+		for j := range p.Backends {
+			k := &p.Backends[j]
+			row := []string{"", "", "", "", k.Backend, k.Health, count(k.Running), count(k.Concurrency), count(k.KVTokens)}
+			if j == 0 {
+				copy(row, []string{p.Pool, count(p.Waiting), span(p.OldestSeconds), span(p.WaitSeconds)})
+			}
+			pools.rows = append(pools.rows, row)
+		}
+	}
+	b.WriteString("\n")
+	if err := table(&b, pools); err != nil {
+		return "", err
+	}
+	top := view{columns: []string{"scope", "id", "limit", "used", "held", "left", "of"}}
+	for _, a := range s.Top {
+		for _, k := range a.Counters {
+			top.rows = append(top.rows, []string{a.Scope, a.ID, k.Limit, k.Used.String(), k.Held.String(), k.Remaining.String(), k.Amount.String()})
+		}
+	}
+	if len(top.rows) > 0 {
+		b.WriteString("\n")
+		if err := table(&b, top); err != nil {
+			return "", err
+		}
+	}
+	return b.String(), nil
+}
+
+type ledgerCmd struct {
+	Verify ledgerVerifyCmd `cmd:"" help:"Compare the roll-ups with the entries. Exits 1 when they differ."`
+}
+
+type ledgerVerifyCmd struct {
+	connection
+	output
+}
+
+// Run verifies the ledger.
+func (c *ledgerVerifyCmd) Run(ctx context.Context, env *Env) error {
+	v, err := change[admin.Verification](ctx, &c.connection, request{http.MethodPost, "/admin/v1/ledger/verify", false, nil})
+	if err != nil {
+		return err
+	}
+	rows := pairs("ok", fmt.Sprint(v.OK), "entries", count(v.Entries), "roll-up rows", count(v.Rows))
+	for _, d := range v.Differences {
+		rows = append(rows, []string{"difference", d})
+	}
+	if err := c.print(env.Stdout, view{data: v, columns: fieldColumns, rows: rows}); err != nil {
+		return err
+	}
+	if !v.OK {
+		return &codedError{code: exitFailed, msg: "the roll-ups differ from the entries", hint: "the entries are the account; report this with the output above"}
+	}
+	return nil
+}
+
+type versionCmd struct{ output }
+
+// Run prints what this binary is.
+func (c *versionCmd) Run(env *Env) error {
+	b := admin.ReadBuild()
+	v := view{data: b, columns: fieldColumns, rows: pairs("version", b.Version, "revision", b.Revision, "go", b.Go)}
+	v.text = "sluice " + buildText(b) + "\n"
+	return c.print(env.Stdout, v)
+}
+
+func buildText(b admin.Build) string {
+	s := b.Version
+	if b.Revision != "" {
+		s += " " + b.Revision
+	}
+	return s + " " + b.Go
+}

@@ -1,0 +1,161 @@
+package cli
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"sluice/internal/admin"
+)
+
+const tenantsPath = "/admin/v1/tenants"
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+type tenantCmd struct {
+	List   tenantListCmd   `cmd:"" help:"List tenants."`
+	Show   tenantShowCmd   `cmd:"" help:"Show a tenant."`
+	Create tenantCreateCmd `cmd:"" help:"Create a tenant."`
+	Update tenantUpdateCmd `cmd:"" help:"Change a tenant; what is not named stays."`
+	Delete tenantDeleteCmd `cmd:"" help:"Delete a tenant without keys; its ledger stays."`
+}
+
+type tenantFields struct {
+	Name      *string           `help:"A name for humans."`
+	Plan      *string           `help:"Its plan; without one there are no limits." placeholder:"PLAN"`
+	Suspended *bool             `negatable:"" help:"Admit none of its keys."`
+	Model     []string          `help:"Allowed public model names, of those that the plan allows." placeholder:"MODEL"`
+	Limit     map[string]string `mapsep:"," help:"Replaces the plan's of the same name; none removes it." placeholder:"NAME=AMOUNT"`
+}
+
+func (f *tenantFields) fields() admin.TenantFields {
+	return admin.TenantFields{Name: f.Name, Plan: f.Plan, Suspended: f.Suspended, Models: names(f.Model), Limits: limitsFlag(f.Limit)}
+}
+
+type tenantListCmd struct {
+	connection
+	output
+}
+
+// tenants lists all tenants.
+func (c *client) tenants(ctx context.Context) ([]admin.Tenant, error) {
+	var out struct {
+		Tenants []admin.Tenant `json:"tenants"`
+	}
+	return out.Tenants, c.get(ctx, tenantsPath, nil, &out)
+}
+
+// Run lists tenants.
+func (c *tenantListCmd) Run(ctx context.Context, env *Env) error {
+	api, err := c.client()
+	if err != nil {
+		return err
+	}
+	all, err := api.tenants(ctx)
+	if err != nil {
+		return err
+	}
+	v := view{data: all, columns: []string{"tenant", "plan", "projects", "state", "limits", "declared"}}
+	for i := range all {
+		t := &all[i]
+		state := "active"
+		if deref(t.Suspended) {
+			state = "suspended"
+		}
+		v.rows = append(v.rows, []string{t.ID, deref(t.Plan), projectIDs(t), state, limitsText(t.Limits), t.Declared})
+	}
+	return c.print(env.Stdout, v)
+}
+
+func projectIDs(t *admin.Tenant) string {
+	out := make([]string, 0, len(t.Projects))
+	for i := range t.Projects {
+		out = append(out, t.Projects[i].ID)
+	}
+	return strings.Join(out, " ")
+}
+
+func tenantView(t *admin.Tenant) view {
+	suspended := ""
+	if deref(t.Suspended) {
+		suspended = "yes"
+	}
+	return view{data: t, columns: fieldColumns, rows: pairs("tenant", t.ID, "name", deref(t.Name), "plan", deref(t.Plan), "suspended", suspended,
+		"models", join(t.Models), "limits", limitsText(t.Limits), "projects", projectIDs(t), "declared", t.Declared, "created", stamp(t.Created), "updated", stamp(t.Updated))}
+}
+
+type tenantShowCmd struct {
+	Tenant string `arg:"" help:"Its id."`
+	connection
+	output
+}
+
+// Run shows a tenant.
+func (c *tenantShowCmd) Run(ctx context.Context, env *Env) error {
+	api, err := c.client()
+	if err != nil {
+		return err
+	}
+	var t admin.Tenant
+	if err := api.get(ctx, tenantsPath+"/"+seg(c.Tenant), nil, &t); err != nil {
+		return err
+	}
+	return c.print(env.Stdout, tenantView(&t))
+}
+
+type tenantCreateCmd struct {
+	Tenant string `arg:"" help:"Its id."`
+	tenantFields
+	dryRun
+	connection
+	output
+}
+
+// Run creates a tenant.
+func (c *tenantCreateCmd) Run(ctx context.Context, env *Env) error {
+	body := struct {
+		ID string `json:"id"`
+		admin.TenantFields
+	}{c.Tenant, c.fields()}
+	t, err := change[admin.Tenant](ctx, &c.connection, request{http.MethodPost, tenantsPath, c.DryRun, body})
+	if err != nil {
+		return err
+	}
+	c.said(env.Stderr, "tenant %s created; give it a key: sluice key create %s", c.Tenant, c.Tenant)
+	return c.print(env.Stdout, tenantView(&t))
+}
+
+type tenantUpdateCmd struct {
+	Tenant string `arg:"" help:"Its id."`
+	tenantFields
+	dryRun
+	connection
+	output
+}
+
+// Run changes a tenant.
+func (c *tenantUpdateCmd) Run(ctx context.Context, env *Env) error {
+	t, err := change[admin.Tenant](ctx, &c.connection, request{http.MethodPatch, tenantsPath + "/" + seg(c.Tenant), c.DryRun, c.fields()})
+	if err != nil {
+		return err
+	}
+	c.said(env.Stderr, "tenant %s updated", c.Tenant)
+	return c.print(env.Stdout, tenantView(&t))
+}
+
+type tenantDeleteCmd struct {
+	Tenant string `arg:"" help:"Its id."`
+	dryRun
+	connection
+}
+
+// Run deletes a tenant.
+func (c *tenantDeleteCmd) Run(ctx context.Context, env *Env) error {
+	if _, err := change[struct{}](ctx, &c.connection, request{http.MethodDelete, tenantsPath + "/" + seg(c.Tenant), c.DryRun, nil}); err != nil {
+		return err
+	}
+	c.said(env.Stderr, "tenant %s deleted", c.Tenant)
+	return nil
+}
