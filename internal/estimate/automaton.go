@@ -115,6 +115,10 @@ func step(s int, c class) (next int, feature string) {
 		return stepPunct(s, c, start)
 	case c >= firstScript && c <= lastScript:
 		base := stScript + int(c-firstScript)*maxScript
+		if k, n, ok := scriptAt(s); ok && k != c && isCyrillic(k) && isCyrillic(c) {
+			n = min(n+1, maxScript-1)
+			return stScript + int(cyrillicExt-firstScript)*maxScript + n, classNames[c] + "++" + strconv.Itoa(n)
+		}
 		if s >= base && s < base+maxScript {
 			n := min(s-base+1, maxScript-1)
 			return base + n, classNames[c] + "+" + strconv.Itoa(n)
@@ -127,6 +131,19 @@ func step(s int, c class) (next int, feature string) {
 	}
 	return base, start
 }
+
+// scriptAt is the script and the place in its run, from 0.
+func scriptAt(s int) (class, int, bool) {
+	if s < stScript {
+		return 0, 0, false
+	}
+	s -= stScript
+	return firstScript + class(s/maxScript), s % maxScript, true
+}
+
+// isCyrillic reports the two classes that share a run: a word with letters that
+// Russian does not have goes on as one of another language.
+func isCyrillic(c class) bool { return c == cyrillic || c == cyrillicExt }
 
 // stepPunct tells the second of a run from the further ones, so that rulers
 // ("----------") get cheaper with their length.

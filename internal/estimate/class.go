@@ -26,6 +26,7 @@ const (
 	latin // letters of Latin beyond ASCII, combining marks
 	greek
 	cyrillic
+	cyrillicExt // letters that Russian does not have
 	hebrew
 	arabic
 	devanagari
@@ -35,6 +36,7 @@ const (
 	kana
 	han
 	alphabet // every other alphabetic script
+	box      // box drawing and blocks, whose runs are rulers
 	mark     // punctuation beyond ASCII
 	symbol   // arrows, box drawing, emoji, private use
 	rare     // Han beyond the basic block, other supplementary letters
@@ -44,15 +46,15 @@ const (
 
 var classNames = [numClasses]string{
 	"vowel", "consonant", "upper", "digit", "space", "tab", "newline", "stop", "pause", "quote", "opening", "closing",
-	"ruler", "hyphen", "slash", "control", "latin", "greek", "cyrillic", "hebrew", "arabic", "devanagari", "indic",
-	"thai", "hangul", "kana", "han", "alphabet", "mark", "symbol", "rare", "invalid",
+	"ruler", "hyphen", "slash", "control", "latin", "greek", "cyrillic", "cyrillicExt", "hebrew", "arabic", "devanagari", "indic",
+	"thai", "hangul", "kana", "han", "alphabet", "box", "mark", "symbol", "rare", "invalid",
 }
 
 const (
 	firstPunct  = stop
 	lastPunct   = slash
 	firstScript = greek
-	lastScript  = alphabet
+	lastScript  = box
 )
 
 // asciiClass is the class of each byte below 0x80.
@@ -100,10 +102,10 @@ type span struct {
 
 // spans covers the basic multilingual plane from 0x80 on, in steps of 16.
 var spans = []span{
-	{0xbf, mark}, {0x36f, latin}, {0x3ff, greek}, {0x52f, cyrillic}, {0x58f, alphabet}, {0x5ff, hebrew},
+	{0xbf, mark}, {0x36f, latin}, {0x3ff, greek}, {0x44f, cyrillic}, {0x52f, cyrillicExt}, {0x58f, alphabet}, {0x5ff, hebrew},
 	{0x6ff, arabic}, {0x74f, alphabet}, {0x77f, arabic}, {0x8ff, alphabet}, {0x97f, devanagari}, {0xdff, indic},
 	{0xeff, thai}, {0x10ff, alphabet}, {0x11ff, hangul}, {0x1dff, alphabet}, {0x1eff, latin}, {0x1fff, greek},
-	{0x206f, mark}, {0x2bff, symbol}, {0x2cff, alphabet}, {0x2d2f, alphabet}, {0x2ddf, alphabet}, {0x2e7f, mark},
+	{0x206f, mark}, {0x24ff, symbol}, {0x259f, box}, {0x2bff, symbol}, {0x2cff, alphabet}, {0x2d2f, alphabet}, {0x2ddf, alphabet}, {0x2e7f, mark},
 	{0x2fff, rare}, {0x303f, mark}, {0x30ff, kana}, {0x312f, alphabet}, {0x318f, hangul}, {0x31ef, rare}, {0x31ff, kana},
 	{0x33ff, symbol}, {0x4dbf, rare}, {0x4dff, symbol}, {0x9fff, han}, {0xa95f, alphabet}, {0xa97f, hangul},
 	{0xabff, alphabet}, {0xd7ff, hangul}, {0xdfff, invalid}, {0xf8ff, symbol}, {0xfaff, han}, {0xfb4f, hebrew},
