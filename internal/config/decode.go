@@ -16,8 +16,9 @@ type node = ast.Node
 
 // Bounds on what aliases can blow a file up to.
 const (
-	maxNodes = 200_000
-	maxDepth = 32
+	maxNodes    = 200_000
+	maxDepth    = 32
+	maxProblems = 200 // told at once; the rest follows when they are mended
 )
 
 // decoder fills structs from the syntax tree and goes on after a mistake, so
@@ -34,6 +35,7 @@ type decoder struct {
 	values   map[string]string // what references expanded to: value to ${NAME}, so that no message shows it
 	nodes    int
 	depth    int
+	stopped  bool
 }
 
 // nodeDecoder is a type that reads a node in its own way.
@@ -62,6 +64,9 @@ func index(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]
 
 func (d *decoder) report(pos Pos, path, fix, cause string, args ...any) {
 	d.broken[path] = true
+	if len(d.problems) == maxProblems {
+		return
+	}
 	d.problems = append(d.problems, Problem{File: d.file, Pos: pos, Path: d.conceal(path), Fix: d.conceal(fix), Cause: d.conceal(fmt.Sprintf(cause, args...))})
 }
 
@@ -103,10 +108,7 @@ func (d *decoder) value(n node, v reflect.Value, path string) {
 	d.depth++
 	defer func() { d.depth-- }()
 	if d.nodes > maxNodes || d.depth > maxDepth {
-		if d.nodes <= maxNodes+1 || d.depth == maxDepth+1 {
-			d.report(nodePos(n), path, "write it out with fewer aliases", "the configuration is too large or too deep once its aliases are resolved")
-		}
-		d.nodes = max(d.nodes, maxNodes+1)
+		d.tooLarge(n, path)
 		return
 	}
 	n = d.unwrap(n, path)
@@ -150,6 +152,15 @@ func (d *decoder) value(n node, v reflect.Value, path string) {
 		return
 	}
 	d.kind(n, v, path)
+}
+
+// tooLarge reports once that aliases blow the file up, and ends the decoding.
+func (d *decoder) tooLarge(n node, path string) {
+	if !d.stopped {
+		d.stopped = true
+		d.report(nodePos(n), path, "write it out with fewer aliases", "the configuration is too large or too deep once its aliases are resolved")
+	}
+	d.nodes = maxNodes + 1
 }
 
 func (d *decoder) word(n node, v reflect.Value, path string, words []string) {
@@ -217,7 +228,9 @@ func (d *decoder) structure(n node, v reflect.Value, path string) {
 		d.mark(at, e)
 		d.value(e.value, v.FieldByIndex(field.Index), at)
 	}
-	d.requireFields(n, v.Type(), path)
+	if !d.broken[path] {
+		d.requireFields(n, v.Type(), path)
+	}
 }
 
 func (d *decoder) mapping(n node, v reflect.Value, path string) {
@@ -282,12 +295,12 @@ func (d *decoder) sequence(n node, v reflect.Value, path string) {
 	v.Set(out)
 }
 
-// requireFields reports the fields that must be there, those without
-// omitempty, and are not.
+// requireFields reports the fields that must be there, those whose tag has no
+// option (omitempty, or optional where the zero value means something), and are not.
 func (d *decoder) requireFields(n node, t reflect.Type, path string) {
 	for _, f := range reflect.VisibleFields(t) {
 		tag := f.Tag.Get("json")
-		if !f.IsExported() || f.Anonymous || tag == "" || strings.HasSuffix(tag, ",omitempty") {
+		if !f.IsExported() || f.Anonymous || tag == "" || strings.Contains(tag, ",") {
 			continue
 		}
 		at := join(path, fieldName(f))
@@ -323,6 +336,10 @@ func (d *decoder) asMapping(n node) ([]*ast.MappingValueNode, bool) {
 // does not set itself.
 func (d *decoder) entries(n node, path string) []entry {
 	values, ok := d.asMapping(n)
+	if d.nodes += len(values); d.nodes > maxNodes {
+		d.tooLarge(n, path)
+		return nil
+	}
 	if !ok {
 		d.report(nodePos(n), path, "write key: value pairs, indented below", "a mapping is needed here")
 		return nil

@@ -26,10 +26,10 @@ type hosted struct {
 
 var hostedProviders = []hosted{
 	{"openai", "openai", "https://api.openai.com/v1", "OPENAI_API_KEY", []string{"gpt-6-luna", "gpt-5.6-luna"}},
-	{"anthropic", "anthropic", "https://api.anthropic.com/v1", "ANTHROPIC_API_KEY", []string{"claude-sonnet-5", "claude-haiku-4-5"}},
-	{"mistral", "openai", "https://api.mistral.ai/v1", "MISTRAL_API_KEY", []string{"mistral-small-latest"}},
+	{"anthropic", "anthropic", "https://api.anthropic.com/v1", "ANTHROPIC_API_KEY", []string{"claude-sonnet-5-5", "claude-haiku-4-5"}},
+	{"mistral", "openai", "https://api.mistral.ai/v1", "MISTRAL_API_KEY", []string{"mistral-small-2603"}},
 	{"groq", "openai", "https://api.groq.com/openai/v1", "GROQ_API_KEY", []string{"llama-3.1-8b-instant"}},
-	{"deepseek", "openai", "https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", []string{"deepseek-chat"}},
+	{"deepseek", "openai", "https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", []string{"deepseek-v4-flash"}},
 	{"openrouter", "openai", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", []string{"openai/gpt-6-luna"}},
 }
 

@@ -39,7 +39,7 @@ func (l *linter) warn(path, fix, cause string, args ...any) {
 }
 
 func (l *linter) notYet(path string) {
-	l.warn(path, "it is checked and kept; remove it if you rely on it", "not yet in force")
+	l.warn(path, "it is checked and kept for a later version: do not rely on it", "not yet in force")
 }
 
 func (l *linter) settings() {

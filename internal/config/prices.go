@@ -8,15 +8,15 @@ import (
 // Rates is a price list in dollars per million tokens. Cache and audio input
 // left out cost what input costs, reasoning and audio output what output costs.
 type Rates struct {
-	Input        Money  `json:"input" jsonschema:"uncached input"`
-	Output       Money  `json:"output" jsonschema:"output"`
+	Input        Money  `json:"input" jsonschema:"price of uncached input"`
+	Output       Money  `json:"output" jsonschema:"price of output"`
 	CacheRead    *Money `json:"cache_read,omitempty" jsonschema:"input served from the provider's prompt cache; as input if left out"`
 	CacheWrite   *Money `json:"cache_write,omitempty" jsonschema:"input written to the cache for minutes; as input if left out"`
 	CacheWrite1h *Money `json:"cache_write_1h,omitempty" jsonschema:"input written to the cache for an hour; as cache_write if left out"`
 	AudioInput   *Money `json:"audio_input,omitempty" jsonschema:"audio input; as input if left out"`
 	Reasoning    *Money `json:"reasoning,omitempty" jsonschema:"hidden reasoning; as output if left out"`
 	AudioOutput  *Money `json:"audio_output,omitempty" jsonschema:"audio output; as output if left out"`
-	WebSearch    *Money `json:"web_search,omitempty" jsonschema:"a million calls of the provider's web search; free if left out"`
+	WebSearch    *Money `json:"web_search,omitempty" jsonschema:"price of a million calls of the provider's web search; free if left out"`
 }
 
 // Price is Rates, or the word free.

@@ -58,10 +58,12 @@ func (ps Problems) Unwrap() []error {
 	return out
 }
 
-func (ps Problems) sort() {
-	slices.SortStableFunc(ps, func(a, b Problem) int {
+// sort orders by place and drops what is said twice.
+func (ps *Problems) sort() {
+	slices.SortStableFunc(*ps, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col), cmp.Compare(a.Path, b.Path))
 	})
+	*ps = slices.Compact(*ps)
 }
 
 // valueError is an error of one value that knows its fix.
@@ -77,7 +79,7 @@ func wrong(fix, cause string, args ...any) error {
 func suggest(word string, known []string) string {
 	best, distance := "", max(len(word)/3, 1)+1
 	for _, k := range known {
-		if d := editDistance(word, k); d < distance {
+		if d := editDistance(strings.ToLower(word), k); d < distance {
 			best, distance = k, d
 		}
 	}
@@ -85,7 +87,7 @@ func suggest(word string, known []string) string {
 	case best != "":
 		return fmt.Sprintf("did you mean %q?", best)
 	case len(known) == 0:
-		return ""
+		return "declare it: there is none yet"
 	case len(known) > 24:
 		return fmt.Sprintf("use one of %s, …", strings.Join(known[:24], ", "))
 	}

@@ -124,7 +124,7 @@ func (d *decoder) expand(s string, pos Pos, path string) (string, bool) {
 		name := strings.Trim(ref, string([]rune{refOpen, refClose}))
 		v, found := d.env(name)
 		if !found {
-			d.report(pos, path, "set it in the environment of the process, or write file:/path to read the value from a file", "environment variable %s is not set", name)
+			d.report(pos, path, "set it in the environment of the process; a secret may be read from file:/path instead", "environment variable %s is not set", name)
 			ok = false
 		}
 		if len(v) >= shortest {

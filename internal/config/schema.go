@@ -1,0 +1,317 @@
+package config
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"sluice"
+)
+
+// SchemaJSON is the JSON Schema of the configuration file, for editors. Schema
+// makes it.
+//
+//go:embed schema.json
+var SchemaJSON []byte
+
+// Schema makes the JSON Schema of the configuration file from the struct tags.
+func Schema() ([]byte, error) {
+	defs, refs := make(map[string]*jsonschema.Schema), make(map[reflect.Type]*jsonschema.Schema)
+	for t, s := range typeSchemas() {
+		name := strings.ToLower(t.Name())
+		defs[name], refs[t] = s, &jsonschema.Schema{Ref: "#/$defs/" + name}
+	}
+	s, err := jsonschema.For[Config](&jsonschema.ForOptions{TypeSchemas: refs})
+	if err != nil {
+		return nil, fmt.Errorf("make schema: %w", err)
+	}
+	s.Defs = defs
+	relax(reflect.TypeFor[Config](), s)
+	s.Schema = "https://json-schema.org/draft/2020-12/schema"
+	s.Title = "Sluice configuration"
+	out, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("write schema: %w", err)
+	}
+	return append(out, '\n'), nil
+}
+
+// ref is what a value may be instead: a reference to the environment.
+const ref = `\$\{[A-Za-z_][A-Za-z0-9_]*\}`
+
+func pattern(p, example string) *jsonschema.Schema {
+	return &jsonschema.Schema{Types: []string{"string", "integer", "number"}, Pattern: "^(" + p + "|.*" + ref + ".*)$", Examples: []any{example}}
+}
+
+func words(list ...string) *jsonschema.Schema {
+	return pattern(strings.Join(list, "|"), list[0])
+}
+
+// typeSchemas are the schemas of types that read text.
+func typeSchemas() map[reflect.Type]*jsonschema.Schema {
+	const amount = `[0-9][0-9_]*(\.[0-9]{1,3})?`
+	rates := &jsonschema.Schema{}
+	limits := &jsonschema.Schema{Type: "object", Properties: map[string]*jsonschema.Schema{}, AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}}}
+	for _, f := range limitFields {
+		p := pattern(amount+"[kKMG]?", "600")
+		if f.of.Dimension == sluice.Spend {
+			p = money()
+		}
+		p.Description = f.doc
+		limits.Properties[f.name] = p
+		limits.PropertyOrder = append(limits.PropertyOrder, f.name)
+	}
+	if r, err := jsonschema.For[Rates](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{reflect.TypeFor[Money](): money()}}); err == nil {
+		rates = r
+	}
+	ceiling := &jsonschema.Schema{Type: "object", Required: []string{"ceiling"}, Properties: map[string]*jsonschema.Schema{"ceiling": rates}, AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}}}
+	plainFallback := &jsonschema.Schema{}
+	type fallback Fallback // without its method
+	if f, err := jsonschema.For[fallback](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{reflect.TypeFor[Time](): moment()}}); err == nil {
+		plainFallback = f
+	}
+	return map[reflect.Type]*jsonschema.Schema{
+		reflect.TypeFor[Duration]():     pattern(`([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+|0`, "15s"),
+		reflect.TypeFor[Count]():        pattern(amount+"[kKMG]?", "50k"),
+		reflect.TypeFor[Bytes]():        pattern(amount+" ?([KMG]i?B|B)?", "32MiB"),
+		reflect.TypeFor[Percent]():      pattern("(100|[0-9]{1,2})%", "60%"),
+		reflect.TypeFor[Money]():        money(),
+		reflect.TypeFor[Address]():      pattern(".*:[0-9]+", "127.0.0.1:8080"),
+		reflect.TypeFor[Time]():         moment(),
+		reflect.TypeFor[Secret]():       {Type: "string", Examples: []any{"${NAME}", "file:/run/secrets/name"}},
+		reflect.TypeFor[LogLevel]():     words(logLevels...),
+		reflect.TypeFor[LogFormat]():    words(LogFormat("").words()...),
+		reflect.TypeFor[Dialect]():      words(Dialect("").words()...),
+		reflect.TypeFor[Engine]():       words(Engine("").words()...),
+		reflect.TypeFor[LostCharge]():   words(LostCharge("").words()...),
+		reflect.TypeFor[Lend]():         words(Lend("").words()...),
+		reflect.TypeFor[Spend]():        words(Spend("").words()...),
+		reflect.TypeFor[Sync]():         words(Sync("").words()...),
+		reflect.TypeFor[sluice.Class](): words(classWords...),
+		reflect.TypeFor[Limits]():       limits,
+		reflect.TypeFor[Price]():        {AnyOf: []*jsonschema.Schema{words("free"), rates}},
+		reflect.TypeFor[UnknownPrice](): {AnyOf: []*jsonschema.Schema{words("refuse"), ceiling}},
+		reflect.TypeFor[Fallback]():     {AnyOf: []*jsonschema.Schema{{Type: "string"}, plainFallback}},
+	}
+}
+
+func money() *jsonschema.Schema {
+	return pattern(`\$?[0-9_]*(\.[0-9]{1,9})?`, "$100")
+}
+
+func moment() *jsonschema.Schema {
+	return pattern(`[0-9]{4}-[0-9]{2}-[0-9]{2}(T.*)?`, "2026-11-01")
+}
+
+// relax makes the schema say what the decoder does: fields with an option in
+// their tag may be left out, and a section may be empty.
+func relax(t reflect.Type, s *jsonschema.Schema) {
+	if s == nil {
+		return
+	}
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch s.Types = slices.DeleteFunc(s.Types, func(t string) bool { return t == "null" || t == "" }); len(s.Types) {
+	case 0:
+		s.Types = nil
+	case 1:
+		s.Types, s.Type = nil, s.Types[0]
+	}
+	switch {
+	case t.Kind() == reflect.Map:
+		relax(t.Elem(), s.AdditionalProperties)
+	case t.Kind() == reflect.Slice && s.Items != nil:
+		relax(t.Elem(), s.Items)
+	case t.Kind() == reflect.Struct && len(s.Properties) > 0:
+		for _, f := range reflect.VisibleFields(t) {
+			name, option, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if option != "" {
+				s.Required = slices.DeleteFunc(s.Required, func(r string) bool { return r == name })
+			}
+			relax(f.Type, s.Properties[name])
+		}
+	}
+}
+
+// section is a struct of the file, for the reference.
+type section struct {
+	path   string // of one of its kind
+	t      reflect.Type
+	fields []field
+}
+
+// field is one line of the reference.
+type field struct{ name, what, def, doc string }
+
+// sections lists the structs of the file, each once, in the order of the file,
+// with the defaults that they set.
+func sections() []section {
+	var out []section
+	seen := make(map[reflect.Type]bool)
+	for _, t := range []reflect.Type{reflect.TypeFor[Secret](), reflect.TypeFor[Time](), reflect.TypeFor[UnknownPrice](), reflect.TypeFor[Limits]()} {
+		seen[t] = true // values, described by themselves
+	}
+	var walk func(v reflect.Value, path string)
+	walk = func(v reflect.Value, path string) {
+		t := v.Type()
+		if seen[t] {
+			return
+		}
+		switch t.Kind() {
+		case reflect.Pointer:
+			walk(reflect.New(t.Elem()).Elem(), path)
+			return
+		case reflect.Slice:
+			walk(reflect.New(t.Elem()).Elem(), path+"[]")
+			return
+		case reflect.Map:
+			walk(reflect.New(t.Elem()).Elem(), path+".NAME")
+			return
+		case reflect.Struct:
+		default:
+			return
+		}
+		seen[t] = true
+		s := section{path: path, t: t}
+		if d, ok := v.Addr().Interface().(defaulter); ok {
+			d.setDefaults()
+		}
+		var below []func()
+		for _, f := range reflect.VisibleFields(t) {
+			name := fieldName(f)
+			if !f.IsExported() || f.Anonymous || name == "" {
+				continue
+			}
+			s.fields = append(s.fields, field{name, describe(f.Type), defaultOf(f, v), f.Tag.Get("jsonschema")})
+			below = append(below, func() { walk(v.FieldByIndex(f.Index), strings.TrimPrefix(path+"."+name, ".")) })
+		}
+		out = append(out, s)
+		for _, fn := range below {
+			fn()
+		}
+	}
+	walk(reflect.New(reflect.TypeFor[Config]()).Elem(), "")
+	return out
+}
+
+func defaultOf(f reflect.StructField, v reflect.Value) string {
+	if !strings.Contains(f.Tag.Get("json"), ",") {
+		return "required"
+	}
+	x := v.FieldByIndex(f.Index)
+	if x.Type() == reflect.TypeFor[UnknownPrice]() {
+		return "`refuse`"
+	}
+	if x.Kind() == reflect.Struct || x.Kind() == reflect.Pointer || x.IsZero() && !strings.Contains(f.Tag.Get("json"), ",optional") {
+		return ""
+	}
+	b, err := marshal(x.Interface())
+	if err != nil {
+		return ""
+	}
+	return "`" + strings.Trim(string(b), `"`) + "`"
+}
+
+// describe names a type for readers of the reference.
+func describe(t reflect.Type) string {
+	known := map[reflect.Type]string{
+		reflect.TypeFor[Duration](): "duration", reflect.TypeFor[Count](): "count", reflect.TypeFor[Bytes](): "bytes",
+		reflect.TypeFor[Percent](): "share", reflect.TypeFor[Money](): "money", reflect.TypeFor[Address](): "address",
+		reflect.TypeFor[Time](): "moment", reflect.TypeFor[Secret](): "secret", reflect.TypeFor[Limits](): "limits",
+		reflect.TypeFor[Price](): "price", reflect.TypeFor[UnknownPrice](): "unknown price", reflect.TypeFor[sluice.Class](): "class",
+		reflect.TypeFor[Fallback](): "name or mapping", reflect.TypeFor[LogLevel](): "word",
+	}
+	if name, ok := known[t]; ok {
+		return name
+	}
+	if _, ok := reflect.New(t).Interface().(worded); ok {
+		return "word"
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return describe(t.Elem())
+	case reflect.Slice:
+		return "list of " + describe(t.Elem())
+	case reflect.Map:
+		return "mapping of " + describe(t.Elem())
+	case reflect.Struct:
+		return "mapping"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int64, reflect.Float64:
+		return "number"
+	}
+	return "text"
+}
+
+// Reference writes the reference of the file, docs/config.md, from the struct
+// tags.
+func Reference() []byte {
+	var b strings.Builder
+	b.WriteString(referenceHead)
+	b.WriteString("\n## Limits\n\nWhat is left out is not limited. Requests and tokens per second and minute are token buckets with a burst of one window; hour, day and month are windows of the UTC calendar.\n\n| limit | bounds |\n|---|---|\n")
+	for _, f := range limitFields {
+		fmt.Fprintf(&b, "| `%s` | %s |\n", f.name, f.doc)
+	}
+	for _, s := range sections() {
+		title := "`" + s.path + "`"
+		if s.path == "" {
+			title = "The file"
+		}
+		if s.t == reflect.TypeFor[Price]() {
+			title = "Prices: `" + s.path + "`, and every `price` and `ceiling`"
+		}
+		fmt.Fprintf(&b, "\n## %s\n\n| field | value | default | meaning |\n|---|---|---|---|\n", title)
+		for _, f := range s.fields {
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.name, f.what, f.def, strings.ReplaceAll(f.doc, "|", `\|`))
+		}
+	}
+	b.WriteString("\n## Hosted providers without a file\n\nA gateway that is started without a file offers these where the variable is set:\n\n| variable | provider | models |\n|---|---|---|\n")
+	for _, h := range hostedProviders {
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", h.variable, h.name, "`"+strings.Join(h.models, "`, `")+"`")
+	}
+	b.WriteString("\n## Providers that the catalogue knows by their host\n\n| host | catalogue |\n|---|---|\n")
+	for _, h := range slices.Sorted(maps.Keys(hosts)) {
+		fmt.Fprintf(&b, "| `%s` | %s |\n", h, hosts[h])
+	}
+	return []byte(b.String())
+}
+
+const referenceHead = `# Configuration reference
+
+Generated from the code by ` + "`go test ./internal/config -run Reference -update`" + `; edit the struct tags there.
+
+One YAML file. Unknown and repeated keys are mistakes. ` + "`sluice check FILE`" + ` tells every mistake with line, column, cause and fix, and what is
+questionable. A reload that fails changes nothing. What the file declares it owns: plans, tenants and keys of the file are read-only in the API.
+
+For editors, start the file with ` + "`# yaml-language-server: $schema=…/internal/config/schema.json`" + `.
+
+## Values
+
+| value | written as |
+|---|---|
+| duration | ` + "`250ms`, `15s`, `1h30m`" + ` |
+| count | ` + "`600`, `50k`, `1M`, `1.5M`" + ` (decimal) |
+| bytes | ` + "`512KiB`, `32MiB`, `1GB`" + ` |
+| share | ` + "`60%`" + ` |
+| money | ` + "`$100`, `$0.50`" + `: US dollars, at most nine decimals |
+| moment | ` + "`2026-11-01` (UTC midnight), `2026-11-01T12:00:00Z`" + ` |
+| secret | ` + "`${NAME}`, `file:/path`" + `; the credential itself is accepted with a warning |
+| class | ` + "`interactive`, `standard`, `batch`" + ` |
+| price | ` + "`{input: $0.10, output: $0.40}` in dollars per million tokens, or `free`" + ` |
+| unknown price | ` + "`refuse`, or `{ceiling: {input: $15, output: $75}}`" + ` |
+
+` + "`${NAME}`" + ` in any value is the environment variable, also inside of ` + "`{…}`" + `. YAML anchors, aliases and ` + "`<<`" + ` work; tags do not.
+
+A price is looked for at the backend, in ` + "`prices`" + `, at the provider, and in the built-in catalogue, in this order. Where there is none,
+` + "`unknown_price`" + ` decides, at the backend, the provider, and the top: a request is refused or charged the ceiling, never free.
+
+Limits of a tenant, project or key replace those of the same name that its plan gives; lists of models only ever narrow.
+`

@@ -1,0 +1,102 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// generated compares a committed file with what the code makes, or rewrites it.
+func generated(t *testing.T, path string, got []byte) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s is stale, rewrite with -update:\n%s", path, diff)
+	}
+}
+
+func TestSchemaIsCurrent(t *testing.T) {
+	got, err := Schema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	generated(t, "schema.json", got)
+	if again, _ := Schema(); !bytes.Equal(got, again) {
+		t.Error("two runs differ")
+	}
+}
+
+func TestReferenceIsCurrent(t *testing.T) {
+	generated(t, "../../docs/config.md", Reference())
+}
+
+// sampleFiles are the files that must load, warn of nothing but what is listed,
+// and satisfy the schema.
+func sampleFiles(t *testing.T) []string {
+	files, err := filepath.Glob("../../examples/*.yaml")
+	if err != nil || len(files) < 2 {
+		t.Fatalf("examples: %v %v", files, err)
+	}
+	return append(files, "testdata/design.yaml")
+}
+
+func TestSamplesSatisfyTheSchema(t *testing.T) {
+	text, err := Schema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s jsonschema.Schema
+	if err := json.Unmarshal(text, &s); err != nil {
+		t.Fatal(err)
+	}
+	rs, err := s.Resolve(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	validate := func(data []byte) error {
+		// References are quoted as the parser sees them; editors see the file.
+		data = reference.ReplaceAll(data, []byte("REF_$1"))
+		var v any
+		if err := yaml.Unmarshal(data, &v); err != nil {
+			return err
+		}
+		j, err := json.Marshal(v)
+		if err != nil {
+			return err
+		}
+		v = nil
+		if err := json.Unmarshal(j, &v); err != nil {
+			return err
+		}
+		return rs.Validate(v)
+	}
+	for _, file := range sampleFiles(t) {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := validate(data); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+	for _, bad := range []string{"listn: x", "drain: soon", "models: {m: {}}", "plans: {p: {class: fast}}", "limits: {requests: 5}", "providers: {p: {dialect: x}}"} {
+		if err := validate([]byte(bad)); err == nil {
+			t.Errorf("the schema accepts %q", bad)
+		}
+	}
+}
