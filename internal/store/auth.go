@@ -52,14 +52,15 @@ func (db *DB) Load(ctx context.Context) (r auth.Records, err error) {
 	return r, nil
 }
 
-// authTx runs a write to the auth tables and raises their version with it.
+// authTx runs a write to the auth tables and raises their version with it. To
+// raise it first takes its row's lock, so that writes follow each other on
+// Postgres too.
 func (db *DB) authTx(ctx context.Context, what string, fn func(tx *sql.Tx) error) error {
 	err := db.tx(ctx, func(tx *sql.Tx) error {
-		if err := fn(tx); err != nil {
+		if _, err := tx.ExecContext(ctx, "UPDATE meta SET value = value + 1 WHERE name = 'auth_version'"); err != nil {
 			return err
 		}
-		_, err := tx.ExecContext(ctx, "UPDATE meta SET value = value + 1 WHERE name = 'auth_version'")
-		return err
+		return fn(tx)
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)

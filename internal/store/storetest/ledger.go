@@ -1,0 +1,273 @@
+package storetest
+
+import (
+	"math"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"sluice"
+	"sluice/internal/ledger"
+	"sluice/internal/store"
+)
+
+var ledgerTests = []namedTest{
+	{"append and explain", testAppend},
+	{"append is idempotent", testIdempotent},
+	{"absurd entries are taken", testAbsurd},
+	{"appends at the same time", testConcurrentAppend},
+	{"tenants are walls", testWalls},
+	{"recent requests", testRecent},
+	{"spend", testSpend},
+	{"verify finds differences", testVerify},
+}
+
+func testAppend(t *testing.T, fresh Fresh) {
+	db := Open(t, fresh(t), store.Options{})
+	first, second := entry("a", 1), entry("a", 2)
+	first.Final, first.Outcome, first.Reason, first.Status = false, sluice.Failed, sluice.UpstreamLimited, 0
+	bare := ledger.Entry{Request: "b", At: noon, Ended: noon, Tenant: "acme", Final: true, Outcome: sluice.Rejected, Reason: sluice.QueueFull}
+	must(t, db.Append(t.Context(), []ledger.Entry{second, bare, first}), db.Append(t.Context(), nil))
+	for id, want := range map[sluice.RequestID][]ledger.Entry{"a": {first, second}, "b": {bare}} {
+		got, err := db.Explain(t.Context(), ledger.Of("acme"), id)
+		must(t, err)
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("explain %s (-want +got):\n%s", id, d)
+		}
+	}
+	_, err := db.Explain(t.Context(), ledger.Everyone(), "none")
+	wantKind(t, err, sluice.KindNotFound)
+	verified(t, db, 3)
+}
+
+func testIdempotent(t *testing.T, fresh Fresh) {
+	db := Open(t, fresh(t), store.Options{})
+	es := varied(120)
+	must(t, db.Append(t.Context(), es[:70]), db.Append(t.Context(), es[50:]), db.Append(t.Context(), es))
+	must(t, db.Append(t.Context(), slices.Concat(es[:3], es[:3])))
+	again := es[5]
+	again.Cost += 1_000_000 // of two the first stands
+	must(t, db.Append(t.Context(), []ledger.Entry{again}))
+	verified(t, db, 120)
+	rows, err := db.Usage(t.Context(), ledger.UsageQuery{Owner: ledger.Everyone()})
+	must(t, err)
+	if d := cmp.Diff(sum(es), rows[0].Totals); d != "" {
+		t.Errorf("totals (-want +got):\n%s", d)
+	}
+}
+
+// What no database could hold must not stop the ledger.
+func testAbsurd(t *testing.T, fresh Fresh) {
+	db := Open(t, fresh(t), store.Options{})
+	es := []ledger.Entry{entry("a", 1), entry("b", 1), entry("c", 1)}
+	for i := range es {
+		e := &es[i]
+		e.User, e.Task, e.UpstreamRequestID = "nul\x00nul", "\xff\xfe", "‮ok"
+		e.Detail = []byte("{\"a\":\"\x00\xff\"}")
+		e.Cost, e.CostHigh = math.MaxInt64, math.MaxInt64
+		e.Usage.Input, e.Usage.Output = math.MaxInt64, -5
+		e.Duration = math.MaxInt64
+		e.Labels = []sluice.Label{{Key: "k", Value: "\x00"}}
+	}
+	es[2].At = time.Time{}
+	must(t, db.Append(t.Context(), es), db.Append(t.Context(), es))
+	verified(t, db, 3)
+	got, err := db.Explain(t.Context(), ledger.Everyone(), "a")
+	must(t, err)
+	e := got[0]
+	if e.User != "nul�nul" || !e.Usage.Anomalous || e.Usage.Output != 0 || e.Cost != 1<<53 || e.UpstreamRequestID != "‮ok" || e.Labels != nil {
+		t.Errorf("got %+v", e)
+	}
+}
+
+func testConcurrentAppend(t *testing.T, fresh Fresh) {
+	db := Open(t, fresh(t), store.Options{})
+	es := varied(200)
+	var wg sync.WaitGroup
+	for w := range 4 {
+		wg.Go(func() {
+			for i := 0; i < len(es); i += 40 {
+				lo := (i + w*50) % len(es)
+				hi := min(lo+60, len(es))
+				for { // a deadlock or a lock is an error, and the journal tries again
+					if err := db.Append(t.Context(), es[lo:hi]); err == nil {
+						break
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	must(t, db.Append(t.Context(), es))
+	verified(t, db, 200)
+}
+
+// Another tenant's request does not exist, a forgotten owner sees nothing.
+func testWalls(t *testing.T, fresh Fresh) {
+	db := Open(t, fresh(t), store.Options{})
+	mine, theirs := entry("mine", 1), entry("theirs", 1)
+	theirs.Tenant = "other"
+	must(t, db.Append(t.Context(), []ledger.Entry{mine, theirs}))
+	_, err := db.Explain(t.Context(), ledger.Of("acme"), "theirs")
+	wantKind(t, err, sluice.KindNotFound)
+	_, err = db.Explain(t.Context(), ledger.Owner{}, "mine")
+	wantKind(t, err, sluice.KindNotFound)
+	for _, tt := range []struct {
+		owner ledger.Owner
+		want  int64
+	}{{ledger.Of("acme"), 1}, {ledger.Everyone(), 2}, {ledger.Owner{}, 0}, {ledger.Of(""), 0}} {
+		rows, err := db.Usage(t.Context(), ledger.UsageQuery{Owner: tt.owner})
+		must(t, err)
+		scanned, err := db.Usage(t.Context(), ledger.UsageQuery{Owner: tt.owner, By: []ledger.Dimension{ledger.ByUser, ledger.ByTask}})
+		must(t, err)
+		page, err := db.Recent(t.Context(), ledger.RecentQuery{Owner: tt.owner})
+		must(t, err)
+		var n int64
+		for _, r := range scanned {
+			n += r.Entries
+		}
+		if rows[0].Entries != tt.want || n != tt.want || int64(len(page.Entries)) != tt.want {
+			t.Errorf("%+v sees %d, %d, %d entries, want %d", tt.owner, rows[0].Entries, n, len(page.Entries), tt.want)
+		}
+	}
+}
+
+func testRecent(t *testing.T, fresh Fresh) {
+	db := Open(t, fresh(t), store.Options{})
+	es := varied(60)
+	for i := range es {
+		es[i].At = noon.Add(time.Duration(i/4) * time.Second) // ties
+	}
+	must(t, db.Append(t.Context(), es))
+	var want []sluice.RequestID
+	for _, e := range es {
+		if e.Final {
+			want = append(want, e.Request)
+		}
+	}
+	at := func(id sluice.RequestID) time.Time {
+		return es[slices.IndexFunc(es, func(e ledger.Entry) bool { return e.Request == id && e.Final })].At
+	}
+	slices.SortFunc(want, func(a, b sluice.RequestID) int {
+		if c := at(b).Compare(at(a)); c != 0 {
+			return c
+		}
+		return -cmpID(a, b)
+	})
+	var got []sluice.RequestID
+	var before ledger.Cursor
+	for {
+		page, err := db.Recent(t.Context(), ledger.RecentQuery{Owner: ledger.Everyone(), Before: before, Limit: 7})
+		must(t, err)
+		for _, e := range page.Entries {
+			if len(e.Detail) > 0 || e.Tenant == "" {
+				t.Errorf("entry %+v", e)
+			}
+			got = append(got, e.Request)
+		}
+		if page.Next.IsZero() {
+			break
+		}
+		before = page.Next
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("requests (-want +got):\n%s", d)
+	}
+	page, err := db.Recent(t.Context(), ledger.RecentQuery{Owner: ledger.Of("t2"), Where: []ledger.Match{{By: ledger.ByReason, Value: "queue_timeout"}}})
+	must(t, err)
+	for _, e := range page.Entries {
+		if e.Tenant != "t2" || e.Reason != sluice.QueueTimeout {
+			t.Errorf("filter let %+v through", e)
+		}
+	}
+	if len(page.Entries) == 0 {
+		t.Error("filter let nothing through")
+	}
+	_, err = db.Recent(t.Context(), ledger.RecentQuery{Limit: ledger.MaxRecent + 1})
+	wantKind(t, err, sluice.KindInvalid)
+}
+
+func cmpID(a, b sluice.RequestID) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+func testSpend(t *testing.T, fresh Fresh) {
+	db := Open(t, fresh(t), store.Options{})
+	hour, today, month, before := entry("hour", 1), entry("today", 1), entry("month", 1), entry("before", 1)
+	today.At = noon.Add(-2 * time.Hour)
+	month.At, month.Key, month.Model = noon.AddDate(0, 0, -3), "k2", "large"
+	before.At = noon.AddDate(0, -1, 0)
+	shed := ledger.Entry{Request: "shed", At: noon, Tenant: "acme", Project: "web", Key: "k1", Model: "fast", Final: true, Outcome: sluice.Rejected}
+	retried := entry("hour", 2)
+	hour.Final = false
+	must(t, db.Append(t.Context(), []ledger.Entry{hour, retried, today, month, before, shed}))
+	spends, err := db.Spend(t.Context(), noon)
+	must(t, err)
+	find := func(want ledger.Spend) ledger.Spend {
+		for _, s := range spends {
+			if s.Scope == want.Scope && s.Tenant == want.Tenant && s.Project == want.Project && s.Key == want.Key && s.Model == want.Model && s.Window == want.Window {
+				return s
+			}
+		}
+		return ledger.Spend{}
+	}
+	in, out := hour.Usage.InputTotal(), hour.Usage.OutputTotal()
+	for _, tt := range []struct {
+		key      ledger.Spend
+		requests int64
+		entries  int64
+	}{
+		{ledger.Spend{Scope: sluice.ScopeKey, Tenant: "acme", Project: "web", Key: "k1", Window: sluice.PerHour}, 1, 2},
+		{ledger.Spend{Scope: sluice.ScopeKey, Tenant: "acme", Project: "web", Key: "k1", Window: sluice.PerDay}, 2, 3},
+		{ledger.Spend{Scope: sluice.ScopeKey, Tenant: "acme", Project: "web", Key: "k2", Window: sluice.PerMonth}, 1, 1},
+		{ledger.Spend{Scope: sluice.ScopeProject, Tenant: "acme", Project: "web", Window: sluice.PerMonth}, 3, 4},
+		{ledger.Spend{Scope: sluice.ScopeTenant, Tenant: "acme", Window: sluice.PerMonth}, 3, 4},
+		{ledger.Spend{Scope: sluice.ScopeTenantModel, Tenant: "acme", Model: "large", Window: sluice.PerMonth}, 1, 1},
+		{ledger.Spend{Scope: sluice.ScopeModel, Model: "fast", Window: sluice.PerDay}, 2, 3},
+		{ledger.Spend{Scope: sluice.ScopeFleet, Window: sluice.PerMonth}, 3, 4},
+		{ledger.Spend{Scope: sluice.ScopeKey, Tenant: "acme", Project: "web", Key: "k2", Window: sluice.PerDay}, 0, 0},
+	} {
+		n := sluice.Tokens(tt.entries)
+		got := find(tt.key)
+		want := tt.key
+		want.Start = got.Start
+		want.Requests, want.Input, want.Output = tt.requests, n*in, n*out
+		want.Cost, want.CostHigh = sluice.Nano(n)*hour.Cost, sluice.Nano(n)*hour.CostHigh
+		if tt.entries == 0 {
+			want = ledger.Spend{}
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("(-want +got):\n%s", d)
+		}
+	}
+	if got := find(ledger.Spend{Scope: sluice.ScopeFleet, Window: sluice.PerMonth}).Start; !got.Equal(time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)) {
+		t.Errorf("the month starts at %v", got)
+	}
+}
+
+func testVerify(t *testing.T, fresh Fresh) {
+	dsn := fresh(t)
+	db := Open(t, dsn, store.Options{})
+	must(t, db.Append(t.Context(), varied(50)))
+	verified(t, db, 50)
+	for _, damage := range []string{
+		"UPDATE usage_hours SET cost = cost + 1 WHERE model = 'large'",
+		"DELETE FROM user_hours WHERE user_id = 'u3'",
+	} {
+		raw(t, dsn, damage)
+		a, err := db.Verify(t.Context())
+		must(t, err)
+		if a.OK() || len(a.Differences) > 4*20 {
+			t.Errorf("%s: %d differences found", damage, len(a.Differences))
+		}
+	}
+}
