@@ -1,0 +1,191 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"sluice/internal/admin"
+	"sluice/internal/admit"
+	"sluice/internal/auth"
+	"sluice/internal/config"
+	"sluice/internal/egress"
+	"sluice/internal/fakellm"
+	"sluice/internal/ledger"
+	"sluice/internal/proxy"
+	"sluice/internal/telemetry"
+)
+
+// Options says what an App is made from. The zero value is the gateway without a
+// configuration: a simulated fleet and a development key.
+type Options struct {
+	ConfigPath string     // configuration file; empty takes the built-in one
+	Getenv     config.Env // nil is os.LookupEnv
+	Stdout     io.Writer  // where a person at the terminal is greeted; nil discards
+	Stderr     io.Writer  // where the log goes; nil discards
+
+	// In place of what the configuration says, for tests and for several
+	// gateways on one machine.
+	Listen, AdminListen, Data string
+
+	// Dial replaces the network towards backends, for tests.
+	Dial egress.DialFunc
+}
+
+// App is a running gateway.
+type App struct {
+	o       Options
+	log     *slog.Logger
+	metrics *telemetry.Metrics
+	started time.Time
+
+	journal   *ledger.Journal
+	gate      *admit.Gate
+	keeper    *auth.Keeper
+	proxy     *proxy.Proxy
+	store     lateStore
+	simulated *simulation
+
+	data, adminListener net.Listener
+	adminServer         *http.Server
+	admin               atomic.Pointer[admin.API] // nil until the store is there
+	snapshot            atomic.Pointer[config.Snapshot]
+	ready               atomic.Bool // store there, counters seeded
+	draining            atomic.Bool
+
+	reloading  sync.Mutex // serialises reloads
+	reloads    atomic.Pointer[reloadState]
+	devKey     string // credential of the development tenant; empty with a configuration file
+	firstToken string // the bootstrap token, on the run that made it
+
+	serving sync.WaitGroup
+	failed  chan error // one place for each server; a server that ended by itself
+	cleanup cleanupStack
+}
+
+// New builds a gateway and binds its ports. On an error nothing is left behind.
+func New(ctx context.Context, o Options) (*App, error) {
+	if o.Getenv == nil {
+		o.Getenv = os.LookupEnv
+	}
+	if o.Stdout == nil {
+		o.Stdout = io.Discard
+	}
+	if o.Stderr == nil {
+		o.Stderr = io.Discard
+	}
+	a := &App{o: o, started: time.Now(), failed: make(chan error, 2)}
+	if err := a.setup(ctx); err != nil {
+		return nil, errors.Join(err, a.cleanup.run(ctx))
+	}
+	return a, nil
+}
+
+// Start serves. It does not block.
+func (a *App) Start(context.Context) error {
+	a.serving.Go(func() {
+		if err := a.proxy.Serve(a.data); err != nil {
+			a.failed <- fmt.Errorf("data plane: %w", err)
+		}
+	})
+	a.serving.Go(func() {
+		if err := a.adminServer.Serve(a.adminListener); !errors.Is(err, http.ErrServerClosed) {
+			a.failed <- fmt.Errorf("admin plane: %w", err)
+		}
+	})
+	a.greet()
+	return nil
+}
+
+// Failed tells of a server that has ended by itself: the gateway should stop.
+func (a *App) Failed() <-chan error { return a.failed }
+
+// Addr is where the data plane listens.
+func (a *App) Addr() string { return a.data.Addr().String() }
+
+// AdminAddr is where the admin plane listens.
+func (a *App) AdminAddr() string { return a.adminListener.Addr().String() }
+
+// Fleet is the fleet simulated in this process, nil if there is none.
+func (a *App) Fleet() *fakellm.Server {
+	if a.simulated == nil {
+		return nil
+	}
+	return a.simulated.server
+}
+
+// Stop takes the gateway down: lame duck, drain, settle, flush, close. ctx bounds
+// it all; what has not finished by then is cut and settled. It is called once.
+func (a *App) Stop(ctx context.Context) error {
+	a.draining.Store(true)
+	settings := a.snapshot.Load().Settings
+	a.proxy.LameDuck()
+	a.log.Info("stopping", slog.Duration("lame_duck", settings.LameDuck), slog.Duration("drain", settings.Drain))
+	pause(ctx, settings.LameDuck)
+	return a.cleanup.run(ctx)
+}
+
+// Run is New, Start, and Stop when ctx ends.
+func Run(ctx context.Context, o Options) error {
+	a, err := New(ctx, o)
+	if err != nil {
+		return err
+	}
+	if err := a.Start(ctx); err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+	case err = <-a.Failed():
+	}
+	return errors.Join(err, a.Stop(context.WithoutCancel(ctx)))
+}
+
+// pause waits for d, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// cleanupStack undoes what setup did, last first.
+type cleanupStack struct {
+	steps []cleanupStep
+}
+
+type cleanupStep struct {
+	name string
+	undo func(context.Context) error
+}
+
+// push registers how a step is undone, as soon as it has been done.
+func (s *cleanupStack) push(name string, undo func(context.Context) error) {
+	s.steps = append(s.steps, cleanupStep{name, undo})
+}
+
+// run undoes everything once; a step that fails does not keep others from it.
+func (s *cleanupStack) run(ctx context.Context) error {
+	var errs []error
+	for len(s.steps) > 0 {
+		last := s.steps[len(s.steps)-1]
+		s.steps = s.steps[:len(s.steps)-1]
+		if err := last.undo(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", last.name, err))
+		}
+	}
+	return errors.Join(errs...)
+}

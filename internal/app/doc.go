@@ -1,0 +1,42 @@
+// Package app builds the gateway's graph, starts it, reloads its configuration
+// and takes it down again.
+//
+// # Model
+//
+// New is one straight line on purpose: nearly every step needs what earlier
+// steps made, and each registers its clean-up on a named stack as soon as it has
+// something to clean up, so that a failure half-way rolls back on the path that
+// Stop takes. Ports are bound early, since a port in use should be told before
+// anything is written.
+//
+// # Coming up without a store
+//
+// A store that does not answer yet (a database that starts later) does not keep
+// the process from starting. Until it is there the data plane identifies nobody
+// and answers 503 not_ready, never 401. Once it is, what the journal recovered
+// is drained into it, the counters of fixed windows are seeded from it, and the
+// gateway is ready. Any other error of the store ends the start.
+//
+// # Reload
+//
+// Everything fallible comes first: read, compile, compare with what a running
+// process cannot change. Then the snapshot is swapped, and the engine, the keys
+// and the metrics are told. A failed reload changes nothing and is remembered for
+// the status.
+//
+// # Stopping
+//
+// Readiness fails first (lame duck), then the listeners close, running requests
+// finish within the drain time and the rest is ended and settled, the journal is
+// drained and synced, and the store is closed last.
+//
+// # Ownership and concurrency
+//
+// The App owns every goroutine that it starts and joins them in Stop. Snapshot and
+// admin handler are behind atomic pointers; reloads are serialised by a mutex.
+//
+// # What it does not do
+//
+// It decides nothing and formats nothing but the few lines that a person sees at
+// the start.
+package app

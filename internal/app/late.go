@@ -1,0 +1,199 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"sluice"
+	"sluice/internal/admin"
+	"sluice/internal/auth"
+	"sluice/internal/engine"
+	"sluice/internal/ledger"
+	"sluice/internal/store"
+)
+
+// storeRetry is the pause between two tries to reach a store that was not there
+// at the start.
+const storeRetry = time.Second
+
+// lateStore stands for a store that may come later: the journal's sink and the
+// keeper's source. Until it is there every call fails, which both take as a
+// reason to try again.
+type lateStore struct {
+	db atomic.Pointer[store.DB]
+}
+
+var (
+	_ ledger.Sink = (*lateStore)(nil)
+	_ auth.Source = (*lateStore)(nil)
+)
+
+func (l *lateStore) get() (*store.DB, error) {
+	if db := l.db.Load(); db != nil {
+		return db, nil
+	}
+	return nil, store.ErrUnavailable
+}
+
+// Append implements ledger.Sink.
+func (l *lateStore) Append(ctx context.Context, entries []ledger.Entry) error {
+	db, err := l.get()
+	if err != nil {
+		return err
+	}
+	return db.Append(ctx, entries)
+}
+
+// Load implements auth.Source.
+func (l *lateStore) Load(ctx context.Context) (auth.Records, error) {
+	db, err := l.get()
+	if err != nil {
+		return auth.Records{}, err
+	}
+	return db.Load(ctx)
+}
+
+// Version implements auth.Source.
+func (l *lateStore) Version(ctx context.Context) (int64, error) {
+	db, err := l.get()
+	if err != nil {
+		return 0, err
+	}
+	return db.Version(ctx)
+}
+
+func (l *lateStore) close() error {
+	if db := l.db.Load(); db != nil {
+		return db.Close()
+	}
+	return nil
+}
+
+// openStore opens the store and makes the gateway ready, now or, where the
+// database does not answer yet, from a goroutine that tries again.
+func (a *App) openStore(ctx context.Context, hasher auth.Hasher) error {
+	dsn := a.storeAddress()
+	err := a.tryStore(ctx, dsn, hasher)
+	if err == nil || !errors.Is(err, store.ErrUnavailable) {
+		return err
+	}
+	a.log.Warn("the store does not answer yet: requests are refused not_ready until it does", slog.Any("error", err))
+	trying, stop := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan struct{})
+	a.cleanup.push("stop waiting for the store", func(context.Context) error {
+		stop()
+		<-done
+		return nil
+	})
+	go func() {
+		defer close(done)
+		for pause(trying, storeRetry); trying.Err() == nil; pause(trying, storeRetry) {
+			err := a.tryStore(trying, dsn, hasher)
+			if err == nil {
+				a.log.Info("the store answers: ready")
+				return
+			}
+			a.log.Warn("the store does not answer yet", slog.Any("error", err))
+		}
+	}()
+	return nil
+}
+
+func (a *App) storeAddress() string {
+	settings := a.snapshot.Load().Settings
+	if !settings.Store.Empty() {
+		return settings.Store.Reveal()
+	}
+	return "sqlite:" + filepath.Join(settings.Data, "sluice.db")
+}
+
+// tryStore opens the store once and, if it is there, makes the gateway ready.
+func (a *App) tryStore(ctx context.Context, dsn string, hasher auth.Hasher) error {
+	db := a.store.db.Load()
+	if db == nil {
+		opened, err := store.Open(ctx, dsn, store.Options{})
+		if err != nil {
+			return err
+		}
+		db = opened
+		a.store.db.Store(db)
+	}
+	if err := a.seed(ctx, db); err != nil {
+		return err
+	}
+	if err := a.bootstrap(ctx, db, hasher); err != nil {
+		return err
+	}
+	api, err := admin.New(a.adminOptions(db, hasher))
+	if err != nil {
+		return fmt.Errorf("build admin API: %w", err)
+	}
+	a.admin.Store(api)
+	a.keeper.Notify()
+	a.ready.Store(true)
+	return nil
+}
+
+// seed drains what the journal recovered and then gives the engine what fixed
+// windows have taken, at the high figure that budgets are charged.
+func (a *App) seed(ctx context.Context, db *store.DB) error {
+	if err := a.journal.Flush(ctx); err != nil {
+		return fmt.Errorf("drain journal: %w", err)
+	}
+	spent, err := db.Spend(ctx, time.Now())
+	if err != nil {
+		return err
+	}
+	seeds := make([]engine.Spent, 0, 4*len(spent))
+	for _, s := range spent {
+		for _, d := range []struct {
+			dimension sluice.Dimension
+			amount    int64
+		}{
+			{sluice.Requests, s.Requests},
+			{sluice.InputTokens, int64(s.Input)},
+			{sluice.OutputTokens, int64(s.Output)},
+			{sluice.Spend, int64(s.CostHigh)},
+		} {
+			if d.amount > 0 {
+				seeds = append(seeds, engine.Spent{
+					Scope: s.Scope, Tenant: s.Tenant, Project: s.Project, Key: s.Key, Model: s.Model,
+					Dimension: d.dimension, Window: s.Window, At: s.Start, Amount: d.amount,
+				})
+			}
+		}
+	}
+	a.gate.Seed(seeds)
+	return nil
+}
+
+// bootstrapFile holds the first operator's token, readable by the owner alone.
+const bootstrapFile = "admin-token"
+
+// bootstrap mints the first operator's token where the store has none. It is
+// printed once; the store keeps its hash.
+func (a *App) bootstrap(ctx context.Context, db *store.DB, hasher auth.Hasher) error {
+	admins, err := db.Admins(ctx)
+	if err != nil || len(admins) > 0 {
+		return err
+	}
+	minted := auth.MintAdmin()
+	path := filepath.Join(a.snapshot.Load().Settings.Data, bootstrapFile)
+	if err := os.WriteFile(path, []byte(minted.Key.Reveal()+"\n"), 0o600); err != nil {
+		return fmt.Errorf("write bootstrap token: %w", err)
+	}
+	token := auth.AdminToken{
+		ID: string(minted.Ref.ID), Name: "bootstrap", Hash: minted.Ref.Hash(hasher), Created: time.Now(),
+	}
+	if err := db.CreateAdmin(ctx, token); err != nil {
+		return fmt.Errorf("keep bootstrap token: %w", err)
+	}
+	a.firstToken = minted.Key.Reveal()
+	return nil
+}

@@ -1,0 +1,141 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"sluice"
+	"sluice/internal/admin"
+	"sluice/internal/auth"
+	"sluice/internal/store"
+	"sluice/internal/telemetry"
+)
+
+// viewRows bounds the engine's picture behind metrics.
+const viewRows = 500
+
+// identify finds who calls. Until the counters are seeded nobody is: a budget
+// that is spent must not look whole for a moment.
+func (a *App) identify(credential string) (sluice.Principal, error) {
+	if !a.ready.Load() {
+		return sluice.Principal{}, &sluice.Error{
+			Kind: sluice.KindOverloaded, Reason: sluice.NotReady, Msg: "the gateway is starting", RetryAfter: time.Second,
+			Hint: "try again in a moment",
+		}
+	}
+	return a.keeper.Identify(credential, time.Now())
+}
+
+// keysLoaded logs what a new snapshot of keys could not use.
+func (a *App) keysLoaded(s *auth.Snapshot, err error) {
+	if err != nil {
+		a.log.Warn("keys could not be read again: the last ones stay valid", "error", err)
+		return
+	}
+	for _, p := range s.Problems() {
+		a.log.Warn("a record could not be used", "problem", p)
+	}
+}
+
+// serveAdmin serves the admin plane, or says that it is not there yet.
+func (a *App) serveAdmin(w http.ResponseWriter, r *http.Request) {
+	if api := a.admin.Load(); api != nil {
+		api.ServeHTTP(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if r.URL.Path == "/livez" && r.Method == http.MethodGet {
+		_, _ = w.Write([]byte(`{"state":"live"}` + "\n"))
+		return
+	}
+	w.Header().Set("Retry-After", "1")
+	w.WriteHeader(http.StatusServiceUnavailable)
+	_ = json.NewEncoder(w).Encode(map[string]string{
+		"state": "starting", "reason": sluice.NotReady.String(), "detail": "the store does not answer yet",
+	})
+}
+
+func (a *App) adminOptions(db *store.DB, hasher auth.Hasher) admin.Options {
+	return admin.Options{
+		Plans: db, Tenants: db, Keys: db, Ledger: db,
+		Admin: a.keeper.Admin, Declared: a.keeper.Declared, Changed: a.keeper.Refresh, Hasher: hasher,
+		View: a.gate.Dump, Runtime: a.runtime, Flush: a.journal.Flush, Reload: a.reload,
+		Metrics: a.metrics.Handler(), Build: admin.ReadBuild(), Log: a.log,
+	}
+}
+
+// runtime is what the status tells beside the engine's picture.
+func (a *App) runtime() admin.Runtime {
+	snapshot := a.snapshot.Load()
+	keys, health := a.keeper.Snapshot(), a.keeper.Health()
+	lag := a.journal.Lag()
+	r := admin.Runtime{
+		Started: a.started, Ready: a.ready.Load(), Draining: a.draining.Load(),
+		Config:     admin.ConfigStatus{Version: snapshot.Version, File: a.o.ConfigPath, Loaded: &a.started},
+		Snapshot:   admin.SnapshotStatus{Keys: keys.Keys(), Partial: !health.Ready, Problems: keys.Problems()},
+		Journal:    admin.JournalStatus{LagEntries: int(lag.Entries), LagSeconds: lag.Age.Seconds(), Open: lag.Open, Bytes: lag.Bytes},
+		Dependency: []admin.Dependency{a.storeState(health), a.journalState()},
+	}
+	if last := a.reloads.Load(); last != nil {
+		if last.err != nil {
+			r.Config.LastError = last.err.Error()
+		} else {
+			r.Config.Loaded = &last.at
+		}
+	}
+	if !health.Checked.IsZero() {
+		r.Snapshot.AgeSeconds = time.Since(health.Checked).Seconds()
+	}
+	if err := a.journal.Err(); err != nil {
+		r.Journal.Error = err.Error()
+	}
+	return r
+}
+
+func (a *App) storeState(health auth.Health) admin.Dependency {
+	d := admin.Dependency{Name: "store", State: "ok"}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	db, err := a.store.get()
+	if err == nil {
+		err = db.Ping(ctx)
+	}
+	if err == nil {
+		err = health.Err
+	}
+	if err != nil {
+		d.State, d.Detail = "degraded", "requests go on; usage, explain and changes wait: "+err.Error()
+	}
+	return d
+}
+
+func (a *App) journalState() admin.Dependency {
+	if err := a.journal.Err(); err != nil {
+		return admin.Dependency{Name: "journal", State: "degraded", Detail: "tenants with hard spend are refused ledger_busy: " + err.Error()}
+	}
+	return admin.Dependency{Name: "journal", State: "ok"}
+}
+
+// levels is what the metrics read at each scrape.
+func (a *App) levels() telemetry.Levels {
+	view, lag, health := a.gate.Dump(viewRows), a.journal.Lag(), a.keeper.Health()
+	keys := a.keeper.Snapshot()
+	l := telemetry.Levels{
+		JournalEntries: int(lag.Entries), JournalAge: lag.Age, JournalOpen: lag.Open,
+		Tenants: keys.Tenants(), Keys: keys.Keys(), Ready: a.ready.Load() && !a.draining.Load(),
+	}
+	if !health.Checked.IsZero() {
+		l.SnapshotAge = time.Since(health.Checked)
+	}
+	for _, p := range view.Pools {
+		level := telemetry.PoolLevel{Pool: p.ID, Waiting: int64(p.Waiting)}
+		for _, b := range p.Backends {
+			level.Inflight += b.Running
+			l.Backends = append(l.Backends, telemetry.BackendLevel{Backend: b.ID, Inflight: b.Running, KVTokens: b.KVTokens, Healthy: b.Health == "healthy"})
+		}
+		l.Pools = append(l.Pools, level)
+	}
+	return l
+}

@@ -1,0 +1,164 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"sluice"
+	"sluice/internal/admin"
+	"sluice/internal/admit"
+	"sluice/internal/auth"
+	"sluice/internal/egress"
+	"sluice/internal/engine"
+	"sluice/internal/estimate"
+	"sluice/internal/exchange"
+	"sluice/internal/ledger"
+	"sluice/internal/proxy"
+	"sluice/internal/route"
+	"sluice/internal/telemetry"
+	"sluice/internal/upstream"
+)
+
+// drainRetry is the longest pause of a failing drain: a store that comes back is
+// used within this time.
+const drainRetry = time.Second
+
+// setup builds the graph. It is one straight line: see the package
+// documentation.
+func (a *App) setup(ctx context.Context) error {
+	snapshot, err := a.read()
+	if err != nil {
+		return err
+	}
+	a.snapshot.Store(snapshot)
+	settings := snapshot.Settings
+	a.log = telemetry.NewLogger(a.o.Stderr, telemetry.LogOptions{Level: settings.LogLevel, Format: logFormat(settings.LogJSON)})
+	for _, w := range snapshot.Warnings {
+		a.log.Warn(w.Error())
+	}
+
+	if a.data, err = a.listen("listen", settings.Listen); err != nil {
+		return err
+	}
+	if a.adminListener, err = a.listen("admin.listen", settings.AdminListen); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(settings.Data, 0o700); err != nil {
+		return fmt.Errorf("make the data directory: %w", err)
+	}
+
+	build := admin.ReadBuild()
+	a.metrics = telemetry.New(telemetry.Options{Version: build.Version, Revision: build.Revision})
+	a.metrics.Declare(snapshot.Table)
+	hooks := telemetry.Hooks{Metrics: a.metrics, Log: a.log}
+
+	a.cleanup.push("close store", func(context.Context) error { return a.store.close() })
+	a.journal, err = ledger.OpenJournal(filepath.Join(settings.Data, "journal"), ledger.JournalOptions{
+		Sink: &a.store, RetryMax: drainRetry, Hooks: hooks.Journal(),
+	})
+	if err != nil {
+		return fmt.Errorf("open journal: %w", err)
+	}
+	a.cleanup.push("drain journal", a.journal.Close)
+	if err := a.settleLost(); err != nil {
+		return err
+	}
+
+	a.gate = admit.New(engine.New(engine.Config{Table: snapshot.Table}), admit.Options{Hooks: hooks.Gate()})
+	a.cleanup.push("close gate", func(context.Context) error { a.gate.Close(); return nil })
+
+	hasher := auth.NewHasher(settings.Pepper)
+	a.keeper = auth.NewKeeper(auth.KeeperOptions{
+		Hasher: hasher, Poll: settings.KeyPoll, StaleMax: settings.StaleMax, Loaded: a.keysLoaded,
+	}, snapshot.Records, &a.store)
+
+	client := upstream.New(upstream.Options{Dialer: egress.New(egress.Options{Dial: a.o.Dial})})
+	a.cleanup.push("close upstream connections", func(context.Context) error { return client.Close() })
+	table := func() *route.Table { return a.snapshot.Load().Table }
+	exchanges := exchange.New(exchange.Options{
+		Gate: a.gate, Journal: a.journal, Learned: estimate.New(estimate.Options{}), Upstream: client,
+		Table: table,
+		Target: func(id sluice.BackendID) (*upstream.Target, bool) {
+			t, ok := a.snapshot.Load().Targets[id]
+			return t, ok
+		},
+		Hooks: hooks.Exchange(),
+	})
+	a.proxy = proxy.New(proxy.Options{
+		Exchange: exchanges, Identify: a.identify, Tally: a.gate.Tally, Table: table,
+		Log: func(r *proxy.Record) {
+			ended := telemetry.Request(*r)
+			a.metrics.Request(&ended)
+			telemetry.LogRequest(context.Background(), a.log, &ended)
+		},
+		Ready:   a.ready.Load,
+		MaxBody: settings.BodyLimit, KeepAliveAfter: settings.KeepaliveAfter,
+	})
+	a.metrics.Watch(a.levels)
+
+	a.adminServer = admin.NewServer(http.HandlerFunc(a.serveAdmin), a.log)
+	a.cleanup.push("stop admin plane", func(ctx context.Context) error {
+		defer a.serving.Wait()
+		return a.adminServer.Shutdown(ctx)
+	})
+	a.cleanup.push("drain requests", func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, a.snapshot.Load().Settings.Drain)
+		defer cancel()
+		if err := a.proxy.Shutdown(ctx); err != nil {
+			a.log.Warn("requests were cut at the end of the drain", slog.Any("error", err))
+		}
+		return nil
+	})
+
+	if err := a.openStore(ctx, hasher); err != nil {
+		return err
+	}
+	a.keeper.Start(ctx)
+	a.cleanup.push("stop reading keys", func(context.Context) error { a.keeper.Close(); return nil })
+	return nil
+}
+
+// listen binds a port and registers its release, for setups that fail later:
+// a server that was started closes it first.
+func (a *App) listen(setting, address string) (net.Listener, error) {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, &sluice.Error{
+			Kind: sluice.KindConflict, Reason: sluice.InvalidRequest, Param: setting, Msg: "cannot listen on " + address, Err: err,
+			Hint: "stop what listens there, or set another address in the configuration",
+		}
+	}
+	a.cleanup.push("close "+setting, func(context.Context) error {
+		_ = l.Close() // closed already, where a server ran on it
+		return nil
+	})
+	return l, nil
+}
+
+// settleLost ends what the last process left open.
+func (a *App) settleLost() error {
+	now := time.Now()
+	lost := a.journal.Recovered()
+	for _, o := range lost {
+		if err := a.journal.Settle(o.Lost(now)); err != nil {
+			return fmt.Errorf("settle what the last run left open: %w", err)
+		}
+	}
+	if len(lost) > 0 {
+		a.log.Warn("settled as lost what the last run left open", slog.Int("attempts", len(lost)))
+	}
+	return nil
+}
+
+func logFormat(json bool) string {
+	if json {
+		return "json"
+	}
+	return "text"
+}
