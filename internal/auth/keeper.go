@@ -107,11 +107,13 @@ func NewKeeper(o KeeperOptions, declared Records, sources ...Source) *Keeper {
 	return k
 }
 
-// Start looks at the sources once, and then from its own goroutine until Close.
-// It does not wait for a source that is down: the gateway comes up without it.
-// Call it once.
+// Start looks at the sources once, for at most MaxPoll, and then from its own
+// goroutine until Close. A source that is down or hangs does not keep the
+// gateway from coming up without it. Call it once, before Close.
 func (k *Keeper) Start(ctx context.Context) {
-	_ = k.Refresh(ctx) // told by Loaded and Health; the loop tries again
+	first, cancel := context.WithTimeout(ctx, MaxPoll)
+	_ = k.Refresh(first) // told by Loaded and Health; the loop tries again
+	cancel()
 	ctx, k.stop = context.WithCancel(context.WithoutCancel(ctx))
 	k.done.Go(func() { k.run(ctx) })
 }

@@ -181,9 +181,13 @@ func TestDeclareDoesNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := mustMint(t, "prod")
 		s := &table{hang: true}
-		k := NewKeeper(KeeperOptions{}, Records{}, s)
-		go k.Start(t.Context())
-		synctest.Wait() // it hangs in Load
+		start := time.Now()
+		k := startKeeper(t, KeeperOptions{}, Records{}, s)
+		if waited := time.Since(start); waited > MaxPoll {
+			t.Errorf("Start waited %v for a source that hangs", waited)
+		}
+		time.Sleep(MaxPoll)
+		synctest.Wait() // the Keeper hangs in Load
 		k.Declare(house(m, nil))
 		if _, err := k.Identify(m.Key.Reveal(), time.Now()); err != nil {
 			t.Error(err)
@@ -196,9 +200,6 @@ func TestDeclareDoesNotWait(t *testing.T) {
 		if err := k.Refresh(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("waiting for the turn ended with %v", err)
 		}
-		s.set(nil, false)
-		time.Sleep(time.Minute)
-		k.Close()
 	})
 }
 

@@ -256,6 +256,9 @@ func (s *Snapshot) Partial() bool { return s.partial }
 // Keys is how many keys there are.
 func (s *Snapshot) Keys() int { return len(s.keys) }
 
+// Tenants is how many tenants are known.
+func (s *Snapshot) Tenants() int { return len(s.tenants) }
+
 // Key finds a key's record.
 func (s *Snapshot) Key(id sluice.KeyID) (Key, bool) {
 	if e := s.keys[id]; e != nil {

@@ -81,6 +81,10 @@ type Known struct {
 type CompileOptions struct {
 	// Lookup finds a provider's model in the catalogue; nil knows nothing.
 	Lookup func(provider, model string) (Known, bool)
+	// Hasher is the one in force, for a reload; nil makes one of the file's
+	// pepper. A pepper changes with a restart only: hashes made with another
+	// would make every key unknown.
+	Hasher *auth.Hasher
 	// SimulatedURL is the address of the fleet simulated in this process, up to
 	// and with /v1. Providers marked simulated need it.
 	SimulatedURL string
@@ -106,7 +110,11 @@ func Compile(c *Config, o CompileOptions) (*Snapshot, error) {
 	for _, name := range sorted(c.Models) {
 		b.model(name, c.Models[name])
 	}
-	b.s.Records = c.records(auth.NewHasher(b.s.Settings.Pepper))
+	hasher := auth.NewHasher(b.s.Settings.Pepper)
+	if o.Hasher != nil {
+		hasher = *o.Hasher
+	}
+	b.s.Records = c.records(hasher)
 	if len(b.problems) > 0 {
 		b.problems.sort()
 		return nil, b.problems

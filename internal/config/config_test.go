@@ -259,6 +259,20 @@ func TestVersion(t *testing.T) {
 	}
 }
 
+// A reload that changes the pepper keeps the keys known until the restart.
+func TestReloadKeepsTheHasher(t *testing.T) {
+	const text = "keys: {pepper: ${KEY_B}}\ntenants: {t: {keys: {k: {secret: ${KEY_A}}}}}"
+	var inForce auth.Hasher
+	s := mustCompile(t, text, CompileOptions{Hasher: &inForce})
+	key, _ := testEnv("KEY_A")
+	if _, err := auth.Compile(auth.CompileOptions{Hasher: inForce}, s.Records).Identify(key, time.Now()); err != nil {
+		t.Error(err)
+	}
+	if _, err := auth.Compile(auth.CompileOptions{Hasher: inForce}, mustCompile(t, text, CompileOptions{}).Records).Identify(key, time.Now()); err == nil {
+		t.Error("the pepper changes nothing")
+	}
+}
+
 func TestFixedSettings(t *testing.T) {
 	old := mustCompile(t, "listen: 127.0.0.1:1", CompileOptions{}).Settings
 	next := mustCompile(t, "listen: 127.0.0.1:2\nlog: {level: debug}\nkeys: {pepper: ${KEY_A}}", CompileOptions{}).Settings
