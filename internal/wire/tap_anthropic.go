@@ -4,7 +4,7 @@ import "sluice"
 
 // anthropicEventFacts is what one event of an Anthropic stream was found to hold.
 type anthropicEventFacts struct {
-	kind    string
+	kind    []byte
 	content bool
 	stopped bool // it has a stop reason
 	usage   bool
@@ -20,7 +20,7 @@ func (t *Tap) anthropicEvent(e Event) Step {
 	for o := l.object(); l.member(&o); {
 		switch string(l.key(&o)) {
 		case "type":
-			f.kind = l.wordOr("")
+			f.kind = l.bytesOf()
 		case "index":
 			index, _ = l.figure()
 		case "message":
@@ -43,14 +43,14 @@ func (t *Tap) anthropicEvent(e Event) Step {
 		return Step{Err: malformed(l.err)}
 	case f.err != nil:
 		return Step{Err: f.err}
-	case f.kind == "error" || string(e.Name) == "error":
+	case string(f.kind) == "error" || string(e.Name) == "error":
 		return Step{Err: upstreamError("", "", "")}
 	}
 	if f.usage {
 		t.report(t.anthropic.usage(t.o.Ceiling))
 		t.final = t.final || f.stopped
 	}
-	switch f.kind {
+	switch string(f.kind) {
 	case "message_stop":
 		t.final = t.final || t.reported
 		return Step{Out: e.Raw, Content: true, Terminal: true}
@@ -74,9 +74,9 @@ func (t *Tap) anthropicMessage(l *lexer, f *anthropicEventFacts) {
 func (t *Tap) anthropicMember(l *lexer, f *anthropicEventFacts, key string) {
 	switch key {
 	case "type":
-		f.kind = l.wordOr("")
+		f.kind = l.bytesOf()
 	case "model":
-		t.model = l.wordOr(t.model)
+		l.keepWord(&t.model)
 	case "content":
 		t.anthropicContent(l, f)
 	case "stop_reason":
@@ -119,7 +119,7 @@ func (t *Tap) anthropicBlock(l *lexer, f *anthropicEventFacts, index int64) {
 	for o := l.object(); l.member(&o); {
 		switch string(l.key(&o)) {
 		case "type":
-			switch l.wordOr("") {
+			switch string(l.bytesOf()) {
 			case "tool_use":
 				t.toolCalls++
 				f.content = true
@@ -152,7 +152,7 @@ func (t *Tap) anthropicBody(l *lexer) *sluice.Error {
 	if f.usage {
 		t.report(t.anthropic.usage(t.o.Ceiling))
 	}
-	if f.err == nil && f.kind == "error" {
+	if f.err == nil && string(f.kind) == "error" {
 		return upstreamError("", "", "")
 	}
 	return f.err

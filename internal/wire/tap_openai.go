@@ -82,9 +82,9 @@ func (t *Tap) openaiObject(l *lexer, c *openaiChunk) {
 		case "x_groq":
 			t.groq(l, c)
 		case "model":
-			t.model = l.wordOr(t.model)
+			l.keepWord(&t.model)
 		case "service_tier":
-			t.tier = l.wordOr(t.tier)
+			l.keepWord(&t.tier)
 		default:
 			l.skip()
 		}

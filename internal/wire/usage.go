@@ -127,15 +127,17 @@ func (f openaiFigures) usage(ceiling sluice.Tokens) sluice.Usage {
 	return u
 }
 
-// clamp bounds impossible figures and remembers that it met some.
+// clamp drops impossible figures and remembers that it met some.
 type clamp struct {
 	ceiling int64
 	hit     bool
 }
 
+// figure makes a negative figure, or one beyond the ceiling, count as not told: to
+// charge the ceiling would be as wrong, and what was counted is at hand.
 func (c *clamp) figure(v *int64) {
-	if b := min(max(*v, 0), c.ceiling); b != *v {
-		*v, c.hit = b, true
+	if *v < 0 || *v > c.ceiling {
+		*v, c.hit = 0, true
 	}
 }
 
@@ -262,6 +264,27 @@ func (l *lexer) wordOr(def string) string {
 		return def
 	}
 	return l.scalar(maxWord)
+}
+
+// bytesOf reads a string without copying it unless it has escapes; nil for anything
+// else.
+func (l *lexer) bytesOf() []byte {
+	if l.ws() != '"' {
+		l.skip()
+		return nil
+	}
+	in, escaped := l.str()
+	if raw := l.b[in.start:in.end]; !escaped {
+		return raw
+	}
+	return appendUnquoted(nil, l.b[in.start:in.end])
+}
+
+// keepWord reads a string into v, without garbage where v says the same already.
+func (l *lexer) keepWord(v *string) {
+	if b := l.bytesOf(); len(b) > 0 && string(b) != *v {
+		*v = clip(b, maxWord)
+	}
 }
 
 // maxWord bounds, in bytes, what is kept of an upstream's words.
