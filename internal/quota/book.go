@@ -100,14 +100,15 @@ func (b *Book) evict(n int) {
 		if b.hand >= len(b.order) {
 			b.hand = 0
 		}
-		a := b.order[b.hand]
+		at := b.hand
+		b.hand++ // past the one that moves here too: the newest is never at rest
+		a := b.order[at]
 		a.refresh(b.tick, &b.calendar)
 		if !a.atRest() {
-			b.hand++
 			continue
 		}
 		last := len(b.order) - 1
-		b.order[b.hand] = b.order[last]
+		b.order[at] = b.order[last]
 		b.order[last] = nil
 		b.order = b.order[:last]
 		delete(b.accounts, a.owner)

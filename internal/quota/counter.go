@@ -12,8 +12,12 @@ import (
 // mean depends on the window:
 //
 //   - a gauge (no window) has held alone;
-//   - a bucket (second, minute) has level, what can be taken now, and held, what
-//     live reservations have taken out of it and may return;
+//   - a bucket (second, minute) has level, what can be taken now; held, what live
+//     reservations have taken; and returnable, how much of that may still come
+//     back. Invariant: level + returnable ≤ amount. As the bucket refills behind
+//     a hold, so much of what the hold may return would have overflowed had it
+//     never been taken, and is forfeited: else a long hold that used nothing would
+//     buy a second burst;
 //   - a fixed window has two spans, the one in force and the one before it, so
 //     that a settlement finds the window of its reservation after a roll.
 //
@@ -24,9 +28,10 @@ type counter struct {
 	limit sluice.Limit
 	held  int64 // Σ of live holds; not used by fixed windows
 
-	level int64 // bucket: negative is debt
-	part  int64 // bucket: the fraction of a unit refilled, in units of 1/period
-	at    int64 // bucket: tick of the last refill
+	level      int64 // bucket: negative is debt
+	returnable int64 // bucket: at most held
+	part       int64 // bucket: the fraction of a unit refilled, in units of 1/period
+	at         int64 // bucket: tick of the last refill
 
 	current, previous span
 }
@@ -73,25 +78,23 @@ func (c *counter) refill(tick int64) {
 	}
 	c.at = tick
 	burst, p := c.limit.Amount, uint64(period(c.limit.Window))
-	if c.level >= burst {
-		c.part = 0
-		return
-	}
 	hi, lo := bits.Mul64(uint64(elapsed), uint64(burst))
 	lo, carry := bits.Add64(lo, uint64(c.part), 0)
 	hi += carry
 	missing := uint64(burst) - uint64(c.level) // right for a negative level too
-	if hi >= p {
-		c.level, c.part = burst, 0
-		return
+	units, rest := missing, uint64(0)
+	if hi < p {
+		units, rest = bits.Div64(hi, lo, p)
 	}
-	units, rest := bits.Div64(hi, lo, p)
 	if units >= missing {
-		c.level, c.part = burst, 0
+		c.level, c.part, c.returnable = burst, 0, 0
 		return
 	}
 	c.level += int64(units)
 	c.part = int64(rest)
+	if room := burst - c.level; room >= 0 { // it overflows in a deep debt alone
+		c.returnable = min(c.returnable, room)
+	}
 }
 
 // refillTime is how long a bucket takes to reach a level, from its last refill:
@@ -154,6 +157,7 @@ func (c *counter) take(h, window int64) {
 		}
 	default:
 		c.held += h
+		c.returnable += h
 		c.level = add(c.level, -h)
 	}
 }
@@ -161,7 +165,8 @@ func (c *counter) take(h, window int64) {
 // settle ends h of a hold, of which actual was used. Less than h returns the
 // difference, more leaves a debt. A fixed window is charged where the hold was
 // taken; a window before the previous one is no longer kept, and what it took
-// is in the ledger alone. A negative actual corrects an earlier charge.
+// is in the ledger alone. A negative actual corrects an earlier charge of a fixed
+// window; a bucket has refilled by then.
 func (c *counter) settle(h, actual, window int64) {
 	w := c.limit.Window
 	switch {
@@ -174,9 +179,14 @@ func (c *counter) settle(h, actual, window int64) {
 		}
 	default:
 		c.held -= h
-		c.level = add(add(c.level, h), -actual)
-		if c.limit.Amount > 0 && c.level > c.limit.Amount {
-			c.level = c.limit.Amount
+		back := h - max(0, actual)
+		if back > 0 {
+			back = min(back, c.returnable)
+			c.returnable -= back
+		}
+		c.returnable = min(c.returnable, c.held)
+		if c.limit.Amount > 0 {
+			c.level = add(c.level, back)
 		}
 	}
 }
@@ -200,7 +210,7 @@ func (c *counter) used() int64 {
 	case w.Fixed():
 		return c.current.posted
 	default:
-		return max(0, add(c.limit.Amount, -add(c.level, c.held)))
+		return max(0, add(c.limit.Amount, -add(c.level, c.returnable)))
 	}
 }
 
@@ -211,19 +221,32 @@ func (c *counter) inFlight() int64 {
 	return c.held
 }
 
+// pending is how much of what is held would be free again if it were returned.
+func (c *counter) pending() int64 {
+	if w := c.limit.Window; w == sluice.PerSecond || w == sluice.PerMinute {
+		return c.returnable
+	}
+	return c.inFlight()
+}
+
 // setAmount changes the limit. Neither debt nor what is spent is forgiven, and
-// a bucket that was full stays full.
+// a bucket that was full stays full. A bucket without a limit counts nothing, and
+// is full when it gets one; windows always count.
 func (c *counter) setAmount(n int64) {
 	old := c.limit.Amount
 	c.limit.Amount = n
-	if n == 0 || n == old || c.limit.Window != sluice.PerSecond && c.limit.Window != sluice.PerMinute {
+	if n == old || c.limit.Window != sluice.PerSecond && c.limit.Window != sluice.PerMinute {
 		return
 	}
 	c.part = 0
-	if old > 0 && c.level >= old {
+	if c.level >= old {
 		c.level = n
 	}
 	c.level = min(c.level, n)
+	if n == 0 {
+		c.level, c.returnable = 0, 0
+	}
+	c.returnable = min(c.returnable, add(n, -c.level))
 }
 
 // atRest reports whether a new counter would be in the same state.

@@ -8,7 +8,9 @@
 //
 //	bucket   requests and tokens per second or minute. level refills at
 //	         amount ÷ period up to amount, in exact integer arithmetic: the
-//	         fraction of a unit is kept, not rounded away.
+//	         fraction of a unit is kept, not rounded away. What has refilled
+//	         behind a hold is no longer returned by it: level + returnable ≤
+//	         amount, so that a long hold cannot buy a second burst.
 //	window   anything per hour, day or month: posted + held ≤ amount. The
 //	         window's start is the counter's identity, so that no job resets it;
 //	         a counter keeps the window in force and the one before.
@@ -52,14 +54,16 @@
 //
 // # Invariants
 //
-//   - Over any interval t, what a bucket admitted of actual use is at most
-//     amount + amount × t ÷ period + Σ over live holds of (bound − hold).
+//   - Over any interval t, the actual use of what a bucket admitted in it is at
+//     most amount + amount × t ÷ period + Σ over those requests of what they used
+//     beyond their holds.
 //   - posted + held ≤ amount for a window whose users never use more than they
 //     hold (hard spend).
 //   - A gauge, and the held part of every counter, is Σ of live holds, and zero
 //     when there are none.
 //   - A counter never moves within its account while the account lives, so that a
-//     change of limits leaves holds valid. It keeps debt and spent amounts.
+//     change of limits leaves holds valid. Debt and spent amounts are kept; only a
+//     bucket whose limit is lifted starts anew when it gets one again.
 //   - Time never goes back: an older moment refills nothing and reopens no window.
 //
 // # Memory

@@ -35,14 +35,14 @@ func (b *Book) refusal(now time.Time, r *Reservation, need, least Amounts) *Refu
 			}
 			d := c.limit.Dimension
 			if c.limit.Amount < least[d] {
-				f := b.describe(now, a, c, least[d])
+				f := b.describe(now, a, c, least[d], 0)
 				f.Never, f.InFlight, f.Wait = true, false, 0
 				return f
 			}
 			if d.Gauge() || c.fits(c.hold(need[d])) {
 				continue
 			}
-			if f := b.describe(now, a, c, c.hold(need[d])); worst == nil || f.Wait > worst.Wait {
+			if f := b.describe(now, a, c, c.hold(need[d]), 0); worst == nil || f.Wait > worst.Wait {
 				worst = f
 			}
 		}
@@ -60,11 +60,11 @@ func (b *Book) topUpRefusal(now time.Time, r *Reservation, need, least Amounts) 
 		switch {
 		case c.limit.Amount == 0:
 		case c.limit.Amount < least[d]:
-			f := b.describe(now, h.account, c, least[d])
+			f := b.describe(now, h.account, c, least[d], h.amount)
 			f.Never, f.InFlight, f.Wait = true, false, 0
 			return f
 		case !h.grows(need[d]):
-			if f := b.describe(now, h.account, c, c.hold(need[d])-h.amount); worst == nil || f.Wait > worst.Wait {
+			if f := b.describe(now, h.account, c, c.hold(need[d])-h.amount, h.amount); worst == nil || f.Wait > worst.Wait {
 				worst = f
 			}
 		}
@@ -79,7 +79,7 @@ func (b *Book) GaugeRefusal(now time.Time, r *Reservation, need Amounts) *Refusa
 		for i := range a.counters {
 			c := &a.counters[i]
 			if d := c.limit.Dimension; d.Gauge() && c.limit.Amount > 0 && !c.fits(c.hold(need[d])) {
-				return b.describe(now, a, c, c.hold(need[d]))
+				return b.describe(now, a, c, c.hold(need[d]), 0)
 			}
 		}
 	}
@@ -130,11 +130,13 @@ func (r *Reservation) holdOf(a *Account, i int) *hold {
 	return nil
 }
 
-func (b *Book) describe(now time.Time, a *Account, c *counter, h int64) *Refusal {
+// describe tells about a counter that has no room for h. own is what the request
+// itself holds of it: that will not come back first.
+func (b *Book) describe(now time.Time, a *Account, c *counter, h, own int64) *Refusal {
 	f := &Refusal{
 		Owner: a.owner, Limit: c.limit, Requested: h,
 		Used: c.used(), Held: c.inFlight(),
-		InFlight: add(c.free(), c.inFlight()) >= h,
+		InFlight: add(c.free(), c.pending()-own) >= h,
 	}
 	switch w := c.limit.Window; {
 	case w == sluice.NoWindow:

@@ -52,16 +52,6 @@ func (r *Reservation) Expired() bool { return r.state == expired }
 // Accounts are those that the reservation holds from.
 func (r *Reservation) Accounts() []*Account { return r.accounts }
 
-// Held is the largest hold in a dimension, over all scopes.
-func (r *Reservation) Held(d sluice.Dimension) (n int64) {
-	for i := range r.holds {
-		if h := &r.holds[i]; h.of().limit.Dimension == d {
-			n = max(n, h.amount)
-		}
-	}
-	return n
-}
-
 // Posted is what Post has charged.
 func (r *Reservation) Posted() Amounts { return r.posted }
 

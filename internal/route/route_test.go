@@ -1,0 +1,271 @@
+package route_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sluice"
+	"sluice/internal/price"
+	"sluice/internal/route"
+)
+
+var start = time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
+
+func backend(id string, weight int64) *route.Backend {
+	return &route.Backend{ID: sluice.BackendID(id), Dialect: "openai", Weight: weight, Price: &price.Row{}, Capacity: route.Capacity{Concurrency: 1000}}
+}
+
+func places(weights ...int64) (out []*route.Place) {
+	for i, w := range weights {
+		out = append(out, &route.Place{Backend: backend(fmt.Sprint("b", i), w)})
+	}
+	return out
+}
+
+func choose(ps []*route.Place) *route.Place {
+	left := make([]route.Left, len(ps))
+	for i, p := range ps {
+		left[i] = p.Usable(start, route.Need{})
+	}
+	i := route.Choose(ps, left)
+	if i < 0 {
+		return nil
+	}
+	return ps[i]
+}
+
+func TestIdlePlacesShareByWeight(t *testing.T) {
+	ps := places(1, 2, 4)
+	got := map[sluice.BackendID]int{}
+	for range 700 {
+		p := choose(ps)
+		p.Give(p.Take(start, route.Need{}))
+		got[p.Backend.ID]++
+	}
+	for i, want := range []int{0, 0, 700} { // (0 + 1) ÷ 4 is the least, always
+		if n := got[ps[i].Backend.ID]; n != want {
+			t.Errorf("backend %d got %d, want %d", i, n, want)
+		}
+	}
+}
+
+func TestLoadedPlacesShareByWeight(t *testing.T) {
+	ps := places(1, 2, 4)
+	for range 700 {
+		choose(ps).Take(start, route.Need{})
+	}
+	for i, want := range []int64{100, 200, 400} {
+		if n := ps[i].Running(); n < want-1 || n > want+1 {
+			t.Errorf("backend %d runs %d, want %d ± 1", i, n, want)
+		}
+	}
+}
+
+func TestEqualPlacesTakeTurns(t *testing.T) {
+	ps := places(1, 1, 1)
+	var got []string
+	for range 6 {
+		p := choose(ps)
+		p.Give(p.Take(start, route.Need{}))
+		got = append(got, string(p.Backend.ID))
+	}
+	if want := []string{"b0", "b1", "b2", "b0", "b1", "b2"}; !slices.Equal(got, want) {
+		t.Errorf("turns %v, want %v", got, want)
+	}
+	late := &route.Place{Backend: backend("late", 1)}
+	late.Join(ps)
+	ps = append(ps, late)
+	n := 0
+	for range 8 {
+		p := choose(ps)
+		p.Give(p.Take(start, route.Need{}))
+		if p == late {
+			n++
+		}
+	}
+	if n != 2 {
+		t.Errorf("a new backend got %d of 8 turns among four, want 2", n)
+	}
+}
+
+func TestEligible(t *testing.T) {
+	ask := route.Ask{Dialect: "openai", Work: sluice.Work{Input: 1000, OutputHold: 100, OutputBound: 100}}
+	for _, c := range []struct {
+		name string
+		edit func(*route.Backend, *route.Ask)
+		want route.Left
+	}{
+		{"plain", func(*route.Backend, *route.Ask) {}, route.Chosen},
+		{"other dialect", func(b *route.Backend, _ *route.Ask) { b.Dialect = "anthropic" }, route.LeftDialect},
+		{"weight 0", func(b *route.Backend, _ *route.Ask) { b.Weight = 0 }, route.LeftDrained},
+		{"short context", func(b *route.Backend, _ *route.Ask) { b.Context = 999 }, route.LeftContext},
+		{"little memory", func(b *route.Backend, _ *route.Ask) { b.Capacity.KVTokens = 999 }, route.LeftContext},
+		{"no price", func(b *route.Backend, _ *route.Ask) { b.Price = nil }, route.LeftUnpriced},
+		{"ceiling", func(b *route.Backend, _ *route.Ask) { b.Price, b.Ceiling = nil, &price.Row{} }, route.Chosen},
+		{"no price, nothing billed", func(b *route.Backend, a *route.Ask) { b.Price, a.Free = nil, true }, route.Chosen},
+	} {
+		b, a := backend("b", 1), ask
+		c.edit(b, &a)
+		if got := route.Eligible(b, &a); got != c.want {
+			t.Errorf("%s: left %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+func TestPlaceFits(t *testing.T) {
+	p := &route.Place{Backend: backend("b", 1)}
+	p.Backend.Capacity = route.Capacity{Concurrency: 2, KVTokens: 1000, PrefillTokens: 500}
+	first := p.Take(start, route.Need{KV: 600, Prefill: 400})
+	if got := p.Usable(start, route.Need{KV: 100, Prefill: 200}); got != route.LeftFull {
+		t.Errorf("prefill of 200 beside 400 of 500: %q, want full", got)
+	}
+	p.Answered(&first)
+	if got := p.Usable(start, route.Need{KV: 100, Prefill: 200}); got != route.Chosen {
+		t.Errorf("after the first token: %q, want usable", got)
+	}
+	if got := p.Usable(start, route.Need{KV: 401}); got != route.LeftFull {
+		t.Errorf("KV of 401 beside 600 of 1000: %q, want full", got)
+	}
+	second := p.Take(start, route.Need{KV: 1})
+	if got := p.Usable(start, route.Need{}); got != route.LeftFull {
+		t.Errorf("third of two slots: %q, want full", got)
+	}
+	p.Give(first)
+	p.Give(second)
+	huge := p.Take(start, route.Need{KV: 9999, Prefill: 9999}) // clamped, so it runs alone
+	if got := p.Usable(start, route.Need{KV: 1}); got != route.LeftFull {
+		t.Errorf("beside one that fills it: %q, want full", got)
+	}
+	p.Give(huge)
+	if p.Running() != 0 || p.KV() != 0 || p.Prefill() != 0 {
+		t.Errorf("left over: %d, %d, %d", p.Running(), p.KV(), p.Prefill())
+	}
+}
+
+func TestHealth(t *testing.T) {
+	var h route.Health
+	p := &route.Place{Backend: backend("b", 1)}
+	now := start
+	end := func(why sluice.Reason) {
+		n := p.Take(now, route.Need{})
+		p.Give(n)
+		p.Health.Ended(now, why, 0)
+	}
+	for _, why := range []sluice.Reason{sluice.UpstreamError, sluice.UpstreamTimeout, sluice.UpstreamRefused} {
+		end(why) // a refusal shows that it is alive
+	}
+	end(sluice.UpstreamConnect)
+	end(sluice.ClientGone) // tells nothing
+	end(sluice.UpstreamConnect)
+	if !p.Health.Usable(now) {
+		t.Fatal("unhealthy after two failures in a row")
+	}
+	end(sluice.UpstreamStalled)
+	if p.Health.Usable(now) || p.Health.State(now) != "cooling" {
+		t.Fatal("healthy after three failures in a row")
+	}
+	now = now.Add(route.Cooldown)
+	if !p.Health.Usable(now) {
+		t.Fatal("no probe after the cool-down")
+	}
+	n := p.Take(now, route.Need{})
+	if p.Health.Usable(now) || p.Health.State(now) != "probing" {
+		t.Fatal("a second request beside the probe")
+	}
+	p.Give(n)
+	p.Health.Ended(now, sluice.UpstreamError, 0)
+	if until, cooling := p.Health.Cooling(now); !cooling || until.Sub(now) != route.Cooldown {
+		t.Fatal("a failed probe must cool down again")
+	}
+	now = now.Add(route.Cooldown)
+	end(sluice.ReasonNone)
+	if p.Health.State(now) != "healthy" {
+		t.Fatal("a probe that succeeded must take it back")
+	}
+
+	h.Ended(now, sluice.UpstreamLimited, 30*time.Second)
+	if h.Usable(now.Add(29*time.Second)) || !h.Usable(now.Add(30*time.Second)) {
+		t.Error("a 429 pauses for as long as it asks for")
+	}
+	h = route.Health{}
+	h.Ended(now, sluice.UpstreamLimited, 24*time.Hour)
+	if !h.Usable(now.Add(route.MaxPause)) {
+		t.Error("an absurd Retry-After must be capped")
+	}
+}
+
+func TestVisit(t *testing.T) {
+	m := &route.Model{Pools: []sluice.PoolID{"a", "b"}, Fallback: []sluice.PoolID{"c", "d"}}
+	for _, c := range []struct {
+		from sluice.PoolID
+		want string
+	}{
+		{"", "a b c* d*"}, {"a", "a b c* d*"}, {"b", "b a c* d*"}, {"d", "d* a b c*"},
+	} {
+		var got []string
+		m.Visit(c.from, func(p sluice.PoolID, fallback bool) bool {
+			s := string(p)
+			if fallback {
+				s += "*"
+			}
+			got = append(got, s)
+			return false
+		})
+		if s := strings.Join(got, " "); s != c.want {
+			t.Errorf("from %q: %s, want %s", c.from, s, c.want)
+		}
+	}
+}
+
+func TestRetryable(t *testing.T) {
+	for why := range sluice.Reason(sluice.NumReasons) {
+		want := slices.Contains([]sluice.Reason{
+			sluice.UpstreamConnect, sluice.UpstreamTLS, sluice.UpstreamLimited, sluice.UpstreamError, sluice.UpstreamTimeout,
+			sluice.UpstreamStalled, sluice.UpstreamTruncated, sluice.UpstreamMalformed, sluice.UpstreamRedirect,
+		}, why)
+		if got := route.Retryable(why); got != want {
+			t.Errorf("%v: retryable %v, want %v", why, got, want)
+		}
+	}
+}
+
+func TestValidate(t *testing.T) {
+	good := func() *route.Table {
+		return &route.Table{
+			Models: map[sluice.ModelID]*route.Model{"m": {ID: "m", Pools: []sluice.PoolID{"p"}}},
+			Pools:  map[sluice.PoolID]*route.Pool{"p": {ID: "p", Backends: []*route.Backend{backend("b", 1)}}},
+		}
+	}
+	if err := good().Validate(); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name string
+		edit func(*route.Table)
+		want string
+	}{
+		{"unknown pool", func(t *route.Table) { t.Models["m"].Fallback = []sluice.PoolID{"x"} }, `names the pool "x"`},
+		{"no pool", func(t *route.Table) { t.Models["m"].Pools = nil }, "has no pool"},
+		{"shared backend", func(t *route.Table) {
+			t.Pools["q"] = &route.Pool{ID: "q", Backends: t.Pools["p"].Backends}
+		}, "belongs to one pool"},
+		{"negative weight", func(t *route.Table) { t.Pools["p"].Backends[0].Weight = -1 }, "negative weight"},
+		{"misfiled", func(t *route.Table) { t.Pools["p"].ID = "q" }, "under another name"},
+		{"limit of zero", func(t *route.Table) { t.Fleet = []sluice.Limit{{Window: sluice.PerDay}} }, "positive amount"},
+		{"gauge with a window", func(t *route.Table) {
+			t.Models["m"].Limits = []sluice.Limit{{Dimension: sluice.Concurrency, Window: sluice.PerDay, Amount: 1}}
+		}, "limit concurrency per day"},
+	} {
+		table := good()
+		c.edit(table)
+		if err := table.Validate(); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+	}
+	if err := (*route.Table)(nil).Validate(); err == nil {
+		t.Error("a missing table is valid")
+	}
+}
