@@ -19,7 +19,7 @@
 // # Choice
 //
 // Of the places that can take the request [Choose] takes the one with the least
-// (running + 1) ÷ weight, compared by cross-multiplication. Between equals the
+// running ÷ weight, compared by cross-multiplication. Between equals the
 // turn decides: each choice moves a place's turn on by 2³² ÷ weight, the least
 // turn is chosen, and table order breaks what is left. So idle places share by
 // weight, loaded ones by load, and the same events give the same choices.

@@ -145,10 +145,10 @@ func Choose(places []*Place, left []Left) int {
 	return best
 }
 
-// less orders by (running + 1) ÷ weight, then by turn.
+// less orders by running ÷ weight, then by turn.
 func (p *Place) less(q *Place) bool {
-	phi, plo := bits.Mul64(uint64(p.running+1), uint64(q.Backend.Weight))
-	qhi, qlo := bits.Mul64(uint64(q.running+1), uint64(p.Backend.Weight))
+	phi, plo := bits.Mul64(uint64(p.running), uint64(q.Backend.Weight))
+	qhi, qlo := bits.Mul64(uint64(q.running), uint64(p.Backend.Weight))
 	if phi != qhi || plo != qlo {
 		return phi < qhi || phi == qhi && plo < qlo
 	}

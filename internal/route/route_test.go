@@ -45,7 +45,7 @@ func TestIdlePlacesShareByWeight(t *testing.T) {
 		p.Give(p.Take(start, route.Need{}))
 		got[p.Backend.ID]++
 	}
-	for i, want := range []int{0, 0, 700} { // (0 + 1) ÷ 4 is the least, always
+	for i, want := range []int{100, 200, 400} {
 		if n := got[ps[i].Backend.ID]; n != want {
 			t.Errorf("backend %d got %d, want %d", i, n, want)
 		}
