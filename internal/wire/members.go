@@ -31,7 +31,7 @@ type member struct {
 // since some servers match keys without regard to case.
 var members = []member{
 	{"model", allOps, (*scanner).readModel},
-	{"stream", allOps, func(s *scanner) { s.h.Stream = s.boolean("stream") }},
+	{"stream", textOps | messagesOp, func(s *scanner) { s.h.Stream = s.boolean("stream") }},
 	{"stream_options", textOps, (*scanner).readStreamOptions},
 	{"max_tokens", textOps | messagesOp, (*scanner).readMaxTokens},
 	{"max_completion_tokens", chatOp, (*scanner).readMaxCompletionTokens},

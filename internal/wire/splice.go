@@ -52,7 +52,7 @@ func (h *Head) patches(p []patch, e Edit) []patch {
 		p = append(p, patch{h.model, quoted(e.Model)})
 	}
 	insert := span{h.model.end, h.model.end}
-	if h.Stream && h.Op.Dialect() == OpenAI {
+	if h.Stream && h.Op.Streams() && h.Op.Dialect() == OpenAI {
 		p = h.usagePatches(p, insert, e)
 	}
 	if e.LegacyMaxTokens && e.MaxOutput == 0 {
