@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"time"
 
 	"sluice"
 )
@@ -61,6 +62,13 @@ func (a *Answer) ReadAll() ([]byte, error) {
 		return buf.Bytes(), &Error{Reason: sluice.UpstreamTooLarge, Sent: true, Status: a.Status}
 	}
 	return buf.Bytes(), nil
+}
+
+// Drain reads what follows the end of a stream, at most for d, so that the
+// connection can serve another request.
+func (a *Answer) Drain(d time.Duration) {
+	a.watch.within(d)
+	io.CopyN(io.Discard, a.body, maxRest)
 }
 
 // Close ends the attempt: a body that was not read to its end takes the

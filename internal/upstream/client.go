@@ -17,6 +17,7 @@ import (
 const (
 	DefaultMaxAnswer = 32 << 20 // bytes of an answer in one piece
 	maxErrorAnswer   = 64 << 10 // bytes of an error answer that are kept
+	maxRest          = 16 << 10 // bytes read after the end of a stream
 	errorAnswerWait  = 5 * time.Second
 )
 
@@ -118,9 +119,9 @@ func (t *Target) request(ctx context.Context, r Request) *http.Request {
 func (a *Answer) begin(resp *http.Response, stream bool) error {
 	switch {
 	case resp.StatusCode >= 300 && resp.StatusCode < 400:
-		return &Error{Reason: sluice.UpstreamRedirect, Sent: true, Status: resp.StatusCode}
+		return &Error{Reason: sluice.UpstreamRedirect, Status: resp.StatusCode}
 	case resp.StatusCode >= 400:
-		a.watch.refused()
+		a.watch.within(errorAnswerWait)
 		body, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorAnswer))
 		if err != nil && a.parent.Err() != nil {
 			return context.Cause(a.parent)

@@ -17,8 +17,7 @@ import (
 // the middle of one.
 type Error struct {
 	Reason sluice.Reason
-	// Sent tells that the request may have reached the backend, which can
-	// then have begun to work and to bill.
+	// Sent tells that the backend may have begun to work, and to bill.
 	Sent   bool
 	Status int    // of the answer, 0 before its headers
 	What   string // detail for people, such as the deadline that passed; no secret and nothing of the body

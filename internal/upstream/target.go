@@ -78,9 +78,13 @@ func (t Timeouts) withDefaults() Timeouts {
 	}
 }
 
-// SelfHosted reports whether the operator runs the backend: its work costs no
-// money per token, and stops with the connection.
-func (t *Target) SelfHosted() bool { return t.Engine != "" }
+// ContinuousUsage reports whether the backend can tell usage in every event, so
+// that it is exact at a cut.
+func (t *Target) ContinuousUsage() bool { return t.Engine == "vllm" || t.Engine == "sglang" }
+
+// LegacyMaxTokens reports whether the backend knows an output bound by the name
+// max_tokens alone, and would silently ignore another.
+func (t *Target) LegacyMaxTokens() bool { return t.Engine == "ollama" || t.Engine == "mistral" }
 
 // Validate says what is wrong with the target and how to mend it.
 func (t *Target) Validate() error {

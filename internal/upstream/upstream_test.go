@@ -241,8 +241,8 @@ func TestRefusals(t *testing.T) {
 					_, err = a.ReadAll()
 					a.Close()
 				}
-				if e := wantReason(t, err, tt.want); !e.Sent {
-					t.Error("not marked as sent")
+				if e := wantReason(t, err, tt.want); e.Sent != (tt.want != sluice.UpstreamRedirect) {
+					t.Errorf("sent is %v", e.Sent)
 				}
 			})
 		})

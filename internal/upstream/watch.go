@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -17,7 +18,7 @@ const (
 	stageIdle
 	stageRate
 	stageTotal
-	stageError // the body of an error answer
+	stageRest // what follows an answer that is over
 
 	stageBits = 3
 )
@@ -29,9 +30,12 @@ type expiry struct {
 }
 
 func (e *expiry) Error() string {
+	if e.stage == stageRest {
+		return "rest not read in time"
+	}
 	return map[stage]string{
 		stageHeaders: "no headers in ", stageFirst: "no first token in ", stageIdle: "silent for ",
-		stageRate: "slower than the least rate over ", stageTotal: "not done in ", stageError: "error answer not read in ",
+		stageRate: "slower than the least rate over ", stageTotal: "not done in ",
 	}[e.stage] + e.limit.String()
 }
 
@@ -70,8 +74,9 @@ func newWatch(cancel context.CancelCauseFunc, limits Timeouts, stream bool) *wat
 	}
 	at, st = w.capped(at, st)
 	w.set(at, st)
+	w.timer = time.AfterFunc(math.MaxInt64, w.fire) // set before it can fire
 	if first := w.soonest(at); first > 0 {
-		w.timer = time.AfterFunc(first, w.fire)
+		w.timer.Reset(first)
 	}
 	return w
 }
@@ -139,15 +144,14 @@ func (w *watch) limitOf(st stage) time.Duration {
 		return w.limits.Idle
 	case stageRate:
 		return w.limits.Window
-	case stageError:
-		return errorAnswerWait
 	}
 	return w.limits.Total
 }
 
-// refused allows what is left of an error answer a short while.
-func (w *watch) refused() {
-	w.set(w.capped(time.Since(w.start)+errorAnswerWait, stageError))
+// within allows what is left of an answer that is over a short while.
+func (w *watch) within(d time.Duration) {
+	w.set(w.capped(time.Since(w.start)+d, stageRest))
+	w.timer.Reset(d)
 }
 
 // wait arms the watch before the goroutine blocks on the backend.
@@ -189,7 +193,5 @@ func (w *watch) progress(tokens sluice.Tokens) {
 }
 
 func (w *watch) stop() {
-	if w.timer != nil {
-		w.timer.Stop()
-	}
+	w.timer.Stop()
 }

@@ -1,0 +1,246 @@
+package exchange
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"sluice"
+	"sluice/internal/engine"
+	"sluice/internal/ledger"
+	"sluice/internal/price"
+	"sluice/internal/upstream"
+	"sluice/internal/wire"
+)
+
+// attempt is one call to one backend.
+type attempt struct {
+	place  engine.Grant
+	target *upstream.Target
+	price  *price.Row // nil where nothing is charged
+	raw    sluice.Tokens
+	input  sluice.Tokens // learned ratio applied
+	began  time.Time
+	tap    *wire.Tap
+
+	sent       bool // the backend can have begun to work
+	refusal    bool // it answered an error: it did not
+	content    bool // content has reached the client
+	provider   string
+	failure    *sluice.Error // nil when it completed
+	retryAfter time.Duration
+	again      bool // another attempt may follow
+	pass       *Passed
+}
+
+// attempt runs one attempt at the granted place. When its failure is nil the
+// request is settled and delivered.
+func (t *turn) attempt(ctx context.Context) *attempt {
+	a := t.begin()
+	if err := t.journal(ctx, a); err != nil {
+		a.failure = err
+		return a
+	}
+	if a.target == nil {
+		a.failure = &sluice.Error{Kind: sluice.KindOverloaded, Reason: sluice.NoBackend, Msg: "the backend is not configured any more"}
+		a.again = true
+		return a
+	}
+	a.sent = true
+	ans, err := t.x.o.Upstream.Do(ctx, a.target, upstream.Request{
+		Path: t.r.Head.Op.Path(), Body: t.body(a), Header: t.r.Header, Stream: t.r.Head.Stream,
+	})
+	if err != nil {
+		t.lost(ctx, a, err)
+		return a
+	}
+	defer ans.Close()
+	a.provider = wire.ProviderRequestID(ans.Header)
+	t.head = &Head{Status: ans.Status, Upstream: ans.Header, Grant: a.place, Queued: t.queued, Dropped: t.dropped(a)}
+	switch {
+	case ans.Status >= 400:
+		t.refusedBy(a, ans)
+	case t.r.Head.Stream && !ans.Events:
+		t.fail(a, &upstream.Error{Reason: sluice.UpstreamMalformed, Sent: true, What: "no event stream"})
+	case t.r.Head.Stream:
+		t.pump(ctx, a, ans)
+	default:
+		t.whole(ctx, a, ans)
+	}
+	return a
+}
+
+// begin takes the granted place.
+func (t *turn) begin() *attempt {
+	a := &attempt{place: t.grant.Grant(), began: time.Now()}
+	b := a.place.Backend
+	a.target, _ = t.x.o.Target(b.ID)
+	if !t.r.Free {
+		a.price = b.Price
+		if a.price == nil {
+			a.price = b.Ceiling
+		}
+	}
+	a.raw, _ = t.r.Head.For(b.Model)
+	a.input = t.plan.work.Input
+	if t.plan.backend != nil && b.Model != t.plan.backend.Model {
+		a.input = t.estimate(b).Input
+	}
+	a.tap = wire.NewTap(t.r.Head.Op, wire.TapOptions{
+		StripUsage:      t.r.Head.Stream && !t.r.Head.IncludeUsage,
+		StripContinuous: t.r.Head.IncludeUsage && a.target != nil && a.target.ContinuousUsage(),
+		Input:           a.input, Ceiling: b.Context,
+	})
+	t.queued += a.place.Queued
+	t.last, t.head = a, &Head{Grant: a.place, Queued: t.queued}
+	return a
+}
+
+// journal records the attempt before the dial. Hard spend is not dispatched
+// without a record; others are while the journal cannot write.
+func (t *turn) journal(ctx context.Context, a *attempt) *sluice.Error {
+	x, p := t.x, t.r.Principal.Policy
+	d := t.dispatch(a)
+	op, err := "begin", error(nil)
+	if a.place.Attempt <= 1 {
+		err = x.o.Journal.Begin(t.reserve(a), d)
+	} else {
+		op, err = "dispatch", x.o.Journal.Dispatch(d)
+	}
+	if err == nil && p != nil && p.JournalSync {
+		op, err = "sync", x.o.Journal.Sync(ctx)
+	}
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return t.why(ctx, err)
+	}
+	t.journalFailed(op, err)
+	if p != nil && p.HardSpend {
+		return &sluice.Error{Kind: sluice.KindOverloaded, Reason: sluice.LedgerBusy, RetryAfter: time.Second,
+			Msg: "spend cannot be recorded now", Hint: "try again shortly", Err: err}
+	}
+	return nil
+}
+
+func (t *turn) journalFailed(op string, err error) {
+	if t.x.o.Hooks.Journal != nil {
+		t.x.o.Hooks.Journal(op, err)
+	}
+}
+
+// body is what this backend is sent. The client's own bytes where nothing
+// differs.
+func (t *turn) body(a *attempt) []byte {
+	h, b := t.r.Head, a.place.Backend
+	e := wire.Edit{Model: b.Model, MaxOutput: t.maxOutput(&a.place), LegacyMaxTokens: a.target.LegacyMaxTokens()}
+	if h.Stream && h.Op.Dialect() == wire.OpenAI {
+		e.IncludeUsage, e.ContinuousUsage = true, a.target.ContinuousUsage()
+	}
+	if e.Model == h.Model && e.MaxOutput == 0 && !e.LegacyMaxTokens && (!e.IncludeUsage || h.IncludeUsage && !e.ContinuousUsage) {
+		return t.r.Body
+	}
+	return h.Splice(t.r.Body, e)
+}
+
+// dropped names what was changed of the client's request.
+func (t *turn) dropped(a *attempt) string {
+	if !a.place.Clamped {
+		return ""
+	}
+	return t.r.Head.MaxParam + "=" + strconv.FormatInt(int64(t.maxOutput(&a.place)), 10)
+}
+
+// lost notes an attempt that ended without an answer, or in the middle of one.
+func (t *turn) lost(ctx context.Context, a *attempt, err error) {
+	if ctx.Err() != nil {
+		a.failure = t.why(ctx, err)
+		return
+	}
+	if e, ok := errors.AsType[*upstream.Error](err); ok {
+		t.fail(a, e)
+		return
+	}
+	a.failure = sluice.AsError(err)
+}
+
+// fail notes a failure of the backend; before content another may be tried.
+func (t *turn) fail(a *attempt, e *upstream.Error) {
+	a.sent = e.Sent
+	a.failure = e.Public()
+	a.again = !a.content
+}
+
+// refusedBy notes a backend's own error answer.
+func (t *turn) refusedBy(a *attempt, ans *upstream.Answer) {
+	ref := wire.Refused(t.r.Head.Op.Dialect(), ans.Status, ans.Header, ans.Refusal)
+	a.refusal, a.failure = true, ref.Err()
+	a.retryAfter, a.again = ref.RetryAfter, ref.Retryable
+	if ref.Pass {
+		a.pass = &Passed{Status: ans.Status, Header: ans.Header, Body: ans.Refusal}
+	}
+}
+
+// whole delivers an answer in one piece.
+func (t *turn) whole(ctx context.Context, a *attempt, ans *upstream.Answer) {
+	raw, err := ans.ReadAll()
+	if err != nil {
+		t.lost(ctx, a, err)
+		return
+	}
+	out, err := a.tap.Body(raw)
+	if err != nil {
+		a.failure, a.again = sluice.AsError(err), true
+		return
+	}
+	t.first = since(t.r.Arrived)
+	t.finish(a, nil)
+	if err := t.client.Answer(t.head, out); err != nil {
+		t.result.Err = t.undelivered(ctx, err)
+	}
+}
+
+// undelivered is why the client could not be written to.
+func (t *turn) undelivered(ctx context.Context, err error) *sluice.Error {
+	if e, ok := errors.AsType[*sluice.Error](err); ok {
+		return e
+	}
+	if ctx.Err() != nil {
+		return t.why(ctx, err)
+	}
+	return &sluice.Error{Kind: sluice.KindCancelled, Reason: sluice.ClientGone, Msg: "the client left", Err: err}
+}
+
+// reserve is the journal's record of the request.
+func (t *turn) reserve(a *attempt) ledger.Reserve {
+	r := t.r
+	return ledger.Reserve{
+		Request: r.ID, At: r.Arrived, Principal: r.Principal, Task: r.Task, Labels: r.Labels, Class: r.Class,
+		Model: sluice.ModelID(r.Head.Model), Stream: r.Head.Stream, Operation: r.Head.Op.String(), Dialect: string(r.Head.Op.Dialect()),
+		Policy: a.place.Policy, EstimatedInput: t.plan.work.Input, OutputBound: t.plan.work.OutputBound, HeldSpend: a.place.HeldSpend,
+	}
+}
+
+// dispatch is the journal's record of the attempt, charged if nothing more is
+// ever known of it.
+func (t *turn) dispatch(a *attempt) ledger.Dispatch {
+	b := a.place.Backend
+	u := sluice.Usage{Source: sluice.UsageNone}
+	if !t.r.Free {
+		u = sluice.Usage{Input: a.input, Output: t.plan.work.Output, Source: sluice.UsageEstimated}
+	}
+	cost, high := t.price(a, u)
+	return ledger.Dispatch{
+		Request: t.r.ID, Attempt: a.place.Attempt, At: a.began, Pool: a.place.Pool, Backend: b.ID, Provider: b.Provider,
+		UpstreamModel: b.Model, PriceVersion: a.priceVersion(), Estimate: u, Cost: cost, CostHigh: high,
+	}
+}
+
+func (a *attempt) priceVersion() string {
+	if a.price == nil {
+		return ""
+	}
+	return a.price.Version
+}

@@ -1,0 +1,53 @@
+// Package exchange is one request's life without HTTP: admitted, tried, delivered
+// and settled.
+//
+// # Model
+//
+// [Exchange.Run] takes a [Request], which has been read and identified, to its
+// [Result] and delivers the answer to a [Client] on the way:
+//
+//	estimate → gate.Admit → for each place: journal, attempt → settle → record
+//
+// Whatever of a stream comes before content is held back, bounded, so that an
+// attempt that fails until then can be followed by another and the client sees
+// one answer. The first content decides: from then on a failure ends the request.
+// An answer in one piece is delivered when it is whole.
+//
+// Progress goes to the engine every 64 tokens or 250 ms, to the journal every
+// 1,000 tokens or 2 s, both only when an event arrives, so that a stream has no
+// timer of its own but its deadlines.
+//
+// # Settlement
+//
+// Every way out of Run ends the reservation exactly once, by the table in
+// docs/settlement.md, which spent implements: what the provider reported; else
+// what it had reported by the cut, and the rest counted; else an estimate from
+// the input and what was seen. Only an attempt that cannot have begun (not
+// connected, refused) took nothing. A request that went well is settled before
+// its last bytes are written, so that a client that has its answer finds its
+// limits as the answer left them; all others are settled before their error is.
+//
+// A hard budget is charged CostHigh: where the provider did not report, that is
+// what it can still bill: the hold's upper bound, unless the backend stops with
+// the connection, then the input's bound and the output seen with a lead.
+//
+// # Invariants
+//
+//   - No dial before the journal has the attempt, but for tenants without hard
+//     spend while the journal cannot write.
+//   - One journal entry for each attempt; exactly one of them is Final.
+//   - No byte of a second attempt reaches a client that has content of the first.
+//   - A panic settles the request like a failure and leaves others alone.
+//
+// # Ownership and concurrency
+//
+// An Exchange is safe for concurrent use and starts no goroutine. A Run belongs
+// to its caller's goroutine, and so does its Client. One mutex guards what is
+// learned; nothing blocks under it.
+//
+// # What it does not do
+//
+// It knows no HTTP server, no keep-alive comments and no error bodies: proxy
+// does. It decides neither who may run (admit) nor what follows a failure
+// (engine).
+package exchange

@@ -1,0 +1,133 @@
+package exchange
+
+import (
+	"strconv"
+	"time"
+
+	"sluice"
+	"sluice/internal/ledger"
+)
+
+// maxCandidates bounds what an entry tells of the backends that were considered.
+const maxCandidates = 16
+
+// entry is the ledger's record of an attempt, or of a request that had none
+// where a is nil. Outcome, reason, status and Final are the caller's to set.
+func (t *turn) entry(a *attempt, u sluice.Usage, cost, high sluice.Nano) ledger.Entry {
+	r, p := t.r, &t.r.Principal
+	e := ledger.Entry{
+		Request: r.ID, At: r.Arrived, Ended: time.Now(),
+		Tenant: p.Tenant, Project: p.Project, Key: p.Key, User: p.User, Task: r.Task, Labels: r.Labels,
+		Class: r.Class, Model: sluice.ModelID(r.Head.Model),
+		Stream: r.Head.Stream, Operation: r.Head.Op.String(), Dialect: string(r.Head.Op.Dialect()),
+		Usage: u, Cost: cost, CostHigh: high,
+		EstimatedInput: t.plan.work.Input, OutputBound: t.plan.work.OutputBound,
+		Queued: t.queued, FirstToken: t.first,
+	}
+	e.Duration = e.Ended.Sub(e.At)
+	if a == nil {
+		e.Queued = e.Duration
+		e.Detail = t.detail(nil)
+		return e
+	}
+	b := a.place.Backend
+	e.Attempt, e.Pool, e.Backend, e.Provider, e.Policy = a.place.Attempt, a.place.Pool, b.ID, b.Provider, a.place.Policy
+	e.UpstreamModel, e.ServedModel, e.UpstreamRequestID = b.Model, a.tap.ServedModel(), a.provider
+	e.PriceVersion, e.HeldSpend, e.EstimatedInput = a.priceVersion(), a.place.HeldSpend, a.input
+	e.Detail = t.detail(a)
+	return e
+}
+
+// record writes an entry to the journal and tells the hooks.
+func (t *turn) record(e *ledger.Entry) {
+	if err := t.x.o.Journal.Settle(*e); err != nil {
+		t.journalFailed("settle", err)
+	}
+	h := &t.x.o.Hooks
+	if h.Attempt != nil {
+		h.Attempt(e)
+	}
+	if h.Anomaly != nil && e.Usage.Anomalous {
+		h.Anomaly(e)
+	}
+}
+
+// detail is what explain shows beside the entry's own fields: bounded JSON,
+// written by hand since it is on the path.
+func (t *turn) detail(a *attempt) []byte {
+	w, h := &t.plan.work, t.r.Head
+	b := make([]byte, 0, 512)
+	b = append(b, `{"estimate":{"raw_input":`...)
+	b = strconv.AppendInt(b, int64(h.Estimate), 10)
+	b = appendField(b, "input", int64(w.Input))
+	b = appendField(b, "input_bound", int64(w.InputBound))
+	b = appendField(b, "output", int64(w.Output))
+	b = appendField(b, "output_hold", int64(w.OutputHold))
+	b = appendField(b, "output_bound", int64(w.OutputBound))
+	b = append(b, '}')
+	if a != nil {
+		b = appendPlace(b, a)
+	}
+	return append(b, '}')
+}
+
+func appendPlace(b []byte, a *attempt) []byte {
+	b = append(b, `,"fallback":`...)
+	b = strconv.AppendBool(b, a.place.Fallback)
+	if a.place.Clamped {
+		b = appendField(b, "clamped_to", int64(a.place.OutputBound))
+	}
+	if a.failure != nil {
+		b = append(b, `,"failure":`...)
+		b = appendWord(b, a.failure.Reason.String())
+	}
+	b = append(b, `,"candidates":[`...)
+	for i, c := range a.place.Candidates {
+		if i == maxCandidates {
+			break
+		}
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, `{"pool":`...)
+		b = appendWord(b, string(c.Pool))
+		b = append(b, `,"backend":`...)
+		b = appendWord(b, string(c.Backend))
+		if c.Left != "" {
+			b = append(b, `,"left":`...)
+			b = appendWord(b, c.Left)
+		}
+		b = append(b, '}')
+	}
+	b = append(b, `],"limits":[`...)
+	for i, l := range a.place.Limits {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, `{"scope":`...)
+		b = appendWord(b, l.Scope.String())
+		b = append(b, `,"dimension":`...)
+		b = appendWord(b, l.Limit.Dimension.String())
+		b = append(b, `,"window":`...)
+		b = appendWord(b, l.Limit.Window.String())
+		b = appendField(b, "amount", l.Limit.Amount)
+		b = appendField(b, "remaining", l.Remaining)
+		b = append(b, '}')
+	}
+	return append(b, ']')
+}
+
+// appendWord quotes a name of the configuration or of an enum, whose alphabets
+// need no escapes.
+func appendWord(b []byte, s string) []byte {
+	b = append(b, '"')
+	b = append(b, s...)
+	return append(b, '"')
+}
+
+func appendField(b []byte, name string, v int64) []byte {
+	b = append(b, ',')
+	b = appendWord(b, name)
+	b = append(b, ':')
+	return strconv.AppendInt(b, v, 10)
+}

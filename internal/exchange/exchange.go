@@ -1,0 +1,185 @@
+package exchange
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"sluice"
+	"sluice/internal/admit"
+	"sluice/internal/engine"
+	"sluice/internal/estimate"
+	"sluice/internal/ledger"
+	"sluice/internal/route"
+	"sluice/internal/upstream"
+)
+
+// Journal records what may not be lost. *ledger.Journal is one; tests have
+// another in memory.
+type Journal interface {
+	Begin(ledger.Reserve, ledger.Dispatch) error
+	Dispatch(ledger.Dispatch) error
+	Checkpoint(ledger.Checkpoint) error
+	Settle(ledger.Entry) error
+	Sync(context.Context) error
+}
+
+// Options is what an Exchange works with. All but Hooks and EventLimit are
+// needed.
+type Options struct {
+	Gate     *admit.Gate
+	Journal  Journal
+	Learned  *estimate.Model // the exchange guards it and nobody else may touch it
+	Upstream *upstream.Client
+	Table    func() *route.Table                             // the routing table in force
+	Target   func(sluice.BackendID) (*upstream.Target, bool) // how a backend is called
+
+	EventLimit int // bytes of one event; 0 takes wire's
+	Hooks      Hooks
+}
+
+// Exchange runs requests.
+type Exchange struct {
+	o  Options
+	mu sync.Mutex // guards o.Learned
+}
+
+// New makes an Exchange.
+func New(o Options) *Exchange { return &Exchange{o: o} }
+
+// Run takes one request from admission to its record. When it returns the
+// reservation has ended and what the client must still be told is in the
+// Result.
+func (x *Exchange) Run(ctx context.Context, r *Request, c Client) (res Result) {
+	t := &turn{x: x, r: r, client: c}
+	defer t.recovered(&res)
+	grant, err := x.o.Gate.Admit(ctx, t.call())
+	if err != nil {
+		return t.refused(t.why(ctx, err))
+	}
+	defer grant.Release(sluice.InternalError)
+	t.grant = grant
+	for {
+		a := t.attempt(ctx)
+		if a.failure == nil {
+			return t.result
+		}
+		if !a.again || !t.next(ctx, a) {
+			return t.failed(ctx, a)
+		}
+	}
+}
+
+// turn is one Run.
+type turn struct {
+	x      *Exchange
+	r      *Request
+	client Client
+	plan   plan
+	grant  *admit.Grant
+
+	last     *attempt      // the one that runs or ran last
+	head     *Head         // of last
+	queued   time.Duration // in all
+	first    time.Duration // from arrival to first content; 0 until then
+	usage    sluice.Usage  // of attempts that have ended
+	cost     sluice.Nano
+	high     sluice.Nano
+	finished bool
+	result   Result
+}
+
+// next ends a failed attempt and waits for the following place. It reports
+// whether there is one.
+func (t *turn) next(ctx context.Context, a *attempt) bool {
+	u, cost, high := t.spent(a)
+	err := t.grant.Next(ctx, engine.Result{Reason: a.failure.Reason, RetryAfter: a.retryAfter, Usage: u, Cost: high})
+	if err != nil {
+		if !errors.Is(err, admit.ErrNoAttempt) {
+			a.failure.Err = errors.Join(a.failure.Err, fmt.Errorf("no further attempt: %w", err))
+		}
+		return false
+	}
+	t.add(u, cost, high)
+	e := t.entry(a, u, cost, high)
+	e.Outcome, e.Reason = sluice.Failed, a.failure.Reason
+	t.record(&e)
+	return true
+}
+
+// why is the error that ends a request: that of the context, if it ended, since
+// everything else follows from that.
+func (t *turn) why(ctx context.Context, err error) *sluice.Error {
+	if ctx.Err() == nil {
+		return sluice.AsError(err)
+	}
+	if e, ok := errors.AsType[*sluice.Error](context.Cause(ctx)); ok {
+		return e
+	}
+	return &sluice.Error{Kind: sluice.KindCancelled, Reason: sluice.ClientGone, Msg: "the client left", Err: context.Cause(ctx)}
+}
+
+// refused records a request that got no place.
+func (t *turn) refused(e *sluice.Error) Result {
+	entry := t.entry(nil, sluice.Usage{}, 0, 0)
+	entry.Final, entry.Outcome, entry.Reason, entry.Status = true, outcome(e), e.Reason, t.status(e, nil)
+	if entry.Outcome == sluice.Failed {
+		entry.Outcome = sluice.Rejected
+	}
+	t.finished = true
+	t.record(&entry)
+	t.result = Result{Err: e, Final: entry}
+	return t.result
+}
+
+// failed settles a request whose last attempt did not complete.
+func (t *turn) failed(ctx context.Context, a *attempt) Result {
+	e := a.failure
+	if ctx.Err() != nil && e.Kind != sluice.KindCancelled {
+		e = t.why(ctx, e)
+	}
+	t.finish(a, e)
+	t.result.Err = e
+	if a.pass != nil && ctx.Err() == nil {
+		t.result.Pass = a.pass
+	}
+	return t.result
+}
+
+// recovered turns a panic into a failure: what was held is settled by the rule
+// of what was seen, and the error reaches the client.
+func (t *turn) recovered(res *Result) {
+	p := recover()
+	if p == nil {
+		return
+	}
+	stack := debug.Stack()
+	if t.x.o.Hooks.Panic != nil {
+		t.x.o.Hooks.Panic(t.r.ID, p, stack)
+	}
+	e := &sluice.Error{Kind: sluice.KindInternal, Reason: sluice.InternalError, Msg: "internal error", Err: fmt.Errorf("panic: %v", p)}
+	if !t.finished && t.last != nil {
+		t.last.failure = e
+		t.finish(t.last, e)
+	} else if !t.finished {
+		t.refused(e)
+	}
+	t.result.Err = e
+	*res = t.result
+}
+
+// outcome is how a request ended that ended with e; nil is success.
+func outcome(e *sluice.Error) sluice.Outcome {
+	switch {
+	case e == nil:
+		return sluice.Completed
+	case e.Kind == sluice.KindCancelled:
+		return sluice.Cancelled
+	case e.Reason == sluice.HoldExpired:
+		return sluice.Expired
+	}
+	return sluice.Failed
+}

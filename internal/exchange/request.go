@@ -1,0 +1,82 @@
+package exchange
+
+import (
+	"net/http"
+	"time"
+
+	"sluice"
+	"sluice/internal/engine"
+	"sluice/internal/ledger"
+	"sluice/internal/wire"
+)
+
+// Request is one request, read whole and identified. It is not changed.
+type Request struct {
+	ID        sluice.RequestID
+	Arrived   time.Time
+	Principal sluice.Principal
+	Head      *wire.Head
+	Body      []byte
+	Header    http.Header // the client's; upstream picks what may pass
+	Class     sluice.Class
+	Task      string
+	Labels    []sluice.Label
+	MaxWait   time.Duration // 0 does not queue, negative leaves it to plan and pool
+	Free      bool          // costs nothing and counts as a request alone (count_tokens)
+}
+
+// Head is what is known of an answer when its first byte is delivered.
+type Head struct {
+	Status   int
+	Upstream http.Header  // of the backend's answer
+	Grant    engine.Grant // of the attempt that answers
+	Queued   time.Duration
+	Dropped  string // for sluice-dropped, empty if nothing was changed
+}
+
+// Client takes the answer. It is called from Run's goroutine alone. Its errors
+// end the request: a *sluice.Error with its own reason, any other as
+// client_gone.
+type Client interface {
+	// Events delivers whole events of a stream, at once; the head is the same
+	// in each call and p is valid during it.
+	Events(h *Head, p []byte) error
+	// Answer delivers an answer in one piece.
+	Answer(h *Head, body []byte) error
+	// Committed reports whether the client has a status already.
+	Committed() bool
+}
+
+// Passed is a backend's refusal that is the client's own mistake, to be passed
+// on as it is.
+type Passed struct {
+	Status int
+	Header http.Header
+	Body   []byte
+}
+
+// Result is how a request ended.
+type Result struct {
+	Err    *sluice.Error // nil when the answer was delivered whole
+	Pass   *Passed       // where not nil, to be sent in place of Err if the client has nothing yet
+	Head   *Head         // of the last attempt, nil if there was none
+	Limits []engine.LimitState
+
+	Final ledger.Entry // outcome and reason are the request's
+	Usage sluice.Usage // over all attempts; Source is the least trusted of them
+	Cost  sluice.Nano  // over all attempts
+}
+
+// Hooks are told what happened. Nil fields are silent. They run on Run's
+// goroutine and must not block.
+type Hooks struct {
+	Attempt    func(*ledger.Entry)                  // each entry, when it has been recorded
+	FirstToken func(engine.Grant, time.Duration)    // from the arrival of the request
+	Journal    func(operation string, err error)    // "begin", "dispatch", "checkpoint", "settle", "sync": the journal refused
+	Settle     func(id sluice.RequestID, err error) // the grant was settled late, or had been settled
+	Anomaly    func(*ledger.Entry)                  // the provider's figures were impossible
+	Panic      func(id sluice.RequestID, value any, stack []byte)
+}
+
+// answered is a request's status in the ledger when the client had left.
+const statusLeft = 499

@@ -1,0 +1,153 @@
+package exchange
+
+import (
+	"net/http"
+	"time"
+
+	"sluice"
+	"sluice/internal/engine"
+	"sluice/internal/wire"
+)
+
+// lead is how much a backend that stops with the connection may have generated
+// beyond what was seen of it.
+const lead sluice.Tokens = 256
+
+// spent is what an attempt took, by the settlement table, and what that costs:
+// to the ledger, and to a hard budget.
+func (t *turn) spent(a *attempt) (u sluice.Usage, cost, high sluice.Nano) {
+	u = t.took(a)
+	cost, high = t.price(a, u)
+	return u, cost, high
+}
+
+func (t *turn) took(a *attempt) sluice.Usage {
+	if t.r.Free {
+		return sluice.Usage{Source: sluice.UsageNone}
+	}
+	if u, ok := a.tap.Usage(); ok {
+		return u
+	}
+	if !a.sent || a.refusal {
+		return sluice.Usage{Source: sluice.UsageNone}
+	}
+	u := t.seen(a)
+	if a.failure != nil && t.unseen(a) {
+		u.Output = max(u.Output, t.plan.work.Output-u.Reasoning)
+	}
+	return u
+}
+
+// unseen reports whether an attempt that was cut took more than was seen: an
+// answer in one piece is generated before any of it shows, and a backend that
+// does not stop goes on.
+func (t *turn) unseen(a *attempt) bool {
+	if !t.r.Head.Op.Generates() {
+		return false
+	}
+	return !t.r.Head.Stream || !a.place.Backend.StopsOnCancel
+}
+
+// seen is what is known of an attempt so far: the provider's cumulative figures
+// where it has told any, else the estimate of the input; and of the output the
+// larger of what was told and what was counted.
+func (t *turn) seen(a *attempt) sluice.Usage {
+	counted := t.counted(a)
+	u, ok := a.tap.Partial()
+	if !ok {
+		u = sluice.Usage{Input: a.input, Source: sluice.UsageEstimated}
+	}
+	u.Output = max(u.Output, counted-u.Reasoning)
+	return u
+}
+
+// price is what usage costs, and what a hard budget is charged for it.
+func (t *turn) price(a *attempt, u sluice.Usage) (cost, high sluice.Nano) {
+	if a.price == nil {
+		return 0, 0
+	}
+	cost = a.price.Cost(u)
+	p := t.r.Principal.Policy
+	if p == nil || !p.HardSpend || u.Source == sluice.UsageReported || u.Source == sluice.UsageNone {
+		return cost, cost
+	}
+	w := t.plan.work
+	if a.place.OutputBound > 0 {
+		w.OutputBound = min(w.OutputBound, a.place.OutputBound)
+	}
+	if a.place.Backend.StopsOnCancel && t.r.Head.Stream {
+		w.OutputBound = min(w.OutputBound, u.OutputTotal()+lead)
+	}
+	return cost, max(cost, a.price.HardHold(w))
+}
+
+// finish ends the reservation and records the last attempt. e is nil when the
+// answer is whole. Only the first call counts.
+func (t *turn) finish(a *attempt, e *sluice.Error) {
+	if t.finished {
+		return
+	}
+	t.finished = true
+	u, cost, high := t.spent(a)
+	t.add(u, cost, high)
+	entry := t.entry(a, u, cost, high)
+	entry.Final, entry.Outcome, entry.Status = true, outcome(e), t.status(e, a)
+	if e != nil {
+		entry.Reason = e.Reason
+	}
+	err := t.grant.Settle(engine.Actual{Usage: t.usage, Cost: t.high, Outcome: entry.Outcome, Reason: entry.Reason})
+	entry.Late = err == engine.ErrLate
+	if err != nil && t.x.o.Hooks.Settle != nil {
+		t.x.o.Hooks.Settle(t.r.ID, err)
+	}
+	t.record(&entry)
+	t.learn(a, u)
+	t.result = Result{Head: t.head, Limits: t.grant.Limits(), Final: entry, Usage: t.usage, Cost: t.cost}
+}
+
+// add sums up attempts.
+func (t *turn) add(u sluice.Usage, cost, high sluice.Nano) {
+	s := &t.usage
+	switch {
+	case u.Source == sluice.UsageNone:
+	case s.Source == sluice.UsageNone:
+		s.Source = u.Source
+	default:
+		s.Source = min(s.Source, u.Source)
+	}
+	s.Input += u.Input
+	s.CacheRead += u.CacheRead
+	s.CacheWrite += u.CacheWrite
+	s.CacheWrite1h += u.CacheWrite1h
+	s.AudioInput += u.AudioInput
+	s.Output += u.Output
+	s.Reasoning += u.Reasoning
+	s.AudioOutput += u.AudioOutput
+	s.ToolCalls += u.ToolCalls
+	s.WebSearches += u.WebSearches
+	s.Anomalous = s.Anomalous || u.Anomalous
+	if u.ServiceTier != "" {
+		s.ServiceTier = u.ServiceTier
+	}
+	t.cost += cost
+	t.high += high
+}
+
+// status is what the client got.
+func (t *turn) status(e *sluice.Error, a *attempt) int {
+	switch {
+	case e == nil:
+		return t.head.Status
+	case e.Reason == sluice.ClientGone:
+		return statusLeft
+	case t.client.Committed():
+		return http.StatusOK
+	case a != nil && a.pass != nil:
+		return a.pass.Status
+	}
+	p := t.r.Principal.Policy
+	return wire.Status(t.r.Head.Op.Dialect(), e, wire.ErrorOptions{Budget402: p != nil && p.Budget402})
+}
+
+// since is never zero, which means that something did not happen.
+func since(at time.Time) time.Duration { return max(time.Since(at), 1) }

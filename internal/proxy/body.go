@@ -1,0 +1,139 @@
+package proxy
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"sluice"
+)
+
+// firstPart is how much of a body must have come before the rest of its
+// declared size is allocated.
+const firstPart = 1 << 20
+
+// read reads the body whole, within the bound and at the least rate. After it
+// net/http watches the connection, so that a client that leaves ends the
+// request's context.
+func (c *call) read() ([]byte, error) {
+	if e := c.r.Header.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
+		return nil, sluice.Invalid("content-encoding", "%q is not supported: send the body as it is", e)
+	}
+	declared := c.r.ContentLength
+	if declared > c.p.o.MaxBody {
+		return nil, c.tooLarge()
+	}
+	in := &paced{c: c, rc: http.NewResponseController(c.w), start: time.Now()}
+	body, err := readSized(in, declared, c.p.o.MaxBody)
+	in.stop()
+	switch {
+	case err == nil:
+		return body, nil
+	case errors.Is(err, errTooLarge):
+		return nil, c.tooLarge()
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		c.w.Header().Set("Connection", "close")
+		return nil, &sluice.Error{Kind: sluice.KindInvalid, Reason: sluice.BodyTimeout, Msg: "the body came too slowly", Hint: "send it faster, or in smaller requests"}
+	case c.r.Context().Err() != nil, errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		return nil, &sluice.Error{Kind: sluice.KindCancelled, Reason: sluice.ClientGone, Msg: "the client left in the middle of its body", Err: err}
+	}
+	c.w.Header().Set("Connection", "close")
+	e := sluice.Invalid("", "the body cannot be read")
+	e.Err = err
+	return nil, e
+}
+
+func (c *call) tooLarge() error {
+	c.w.Header().Set("Connection", "close")
+	e := &sluice.Error{Kind: sluice.KindTooLarge, Reason: sluice.BodyTooLarge, Msg: "the body is larger than the bound"}
+	e.Hint = "send at most " + sizeText(c.p.o.MaxBody)
+	return e
+}
+
+var errTooLarge = errors.New("body is larger than the bound")
+
+// readSized reads r, of which declared bytes are announced, -1 if none, into a
+// buffer that never doubles: the most that is held is the body and one part.
+func readSized(r io.Reader, declared, limit int64) ([]byte, error) {
+	if declared < 0 {
+		return readParts(r, limit)
+	}
+	buf := make([]byte, min(declared, firstPart))
+	if _, err := io.ReadFull(r, buf); err != nil {
+		return nil, err
+	}
+	if declared > firstPart {
+		all := make([]byte, declared)
+		n := copy(all, buf)
+		buf = nil
+		if _, err := io.ReadFull(r, all[n:]); err != nil {
+			return nil, err
+		}
+		buf = all
+	}
+	// The end must be seen, for net/http to begin to watch the connection.
+	if n, err := r.Read(make([]byte, 1)); n > 0 || err != io.EOF {
+		return nil, errors.Join(errTooLarge, err)
+	}
+	return buf, nil
+}
+
+// readParts reads a body of unknown size in parts and joins them.
+func readParts(r io.Reader, limit int64) ([]byte, error) {
+	var parts [][]byte
+	var total int64
+	for size := 16 << 10; ; size = min(2*size, firstPart) {
+		part := make([]byte, size)
+		n, err := io.ReadFull(r, part)
+		total += int64(n)
+		if total > limit {
+			return nil, errTooLarge
+		}
+		parts = append(parts, part[:n])
+		if err == io.EOF || err == io.ErrUnexpectedEOF && n < size && atEnd(r) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	all := make([]byte, 0, total)
+	for i, part := range parts {
+		all = append(all, part...)
+		parts[i] = nil
+	}
+	return all, nil
+}
+
+// atEnd tells a body that ended from one that was cut: both are a short read.
+func atEnd(r io.Reader) bool {
+	_, err := r.Read(make([]byte, 1))
+	return err == io.EOF
+}
+
+// paced is a body under a read deadline that moves on with what has come.
+type paced struct {
+	c     *call
+	rc    *http.ResponseController
+	start time.Time
+	n     int64
+	until time.Time
+}
+
+func (p *paced) Read(b []byte) (int, error) {
+	o := &p.c.p.o
+	due := p.start.Add(o.BodyGrace + time.Duration(p.n/o.BodyRate)*time.Second)
+	if due != p.until {
+		p.until = due
+		p.rc.SetReadDeadline(due)
+	}
+	n, err := p.c.r.Body.Read(b)
+	p.n += int64(n)
+	return n, err
+}
+
+// stop lifts the deadline, which would else end the watch on the connection.
+func (p *paced) stop() { p.rc.SetReadDeadline(time.Time{}) }

@@ -1,0 +1,49 @@
+// Package proxy is the data plane over HTTP: read, identify, exchange, write.
+//
+// # Model
+//
+// [Proxy.Handler] serves the operations of both dialects. One request is
+// [call.serve], which reads on one screen: find who calls, read the body whole,
+// scan its head, run the exchange, tell the client what it has not been told.
+// Every request ends in one [Record], handed to Options.Log, and in the answer
+// of its own dialect, errors included.
+//
+// A body is bounded and read at a least rate, before anything is reserved. It is
+// read into a buffer of its declared size, which is allocated only once a first
+// part has come, so that a declaration costs nothing.
+//
+// # Streams
+//
+// The sink sends each event with its own flush, under a write deadline that
+// slides, and counts on the kernel's buffer alone: a client that does not read
+// stops its own upstream and is cut when the deadline passes. While nothing has
+// been written for KeepAliveAfter a comment is sent. The first one, before any
+// content, commits status 200 with sluice-request-id alone; what is decided
+// later follows in one comment, ": sluice {…}". An error of a request that is
+// committed is the dialect's error event and then an aborted connection, since
+// most clients take a clean end for success.
+//
+// # Headers
+//
+// sluice-class, sluice-max-wait, sluice-task and sluice-labels are obeyed or
+// refused with 400 or 403. sluice-run, sluice-run-limits and sluice-risk promise
+// bounds that this gateway does not keep yet, so a request with one is refused.
+// An Idempotency-Key has no effect and is not sent on; the answer says so in
+// sluice-dropped.
+//
+// # Shutdown
+//
+// [Proxy.LameDuck] makes readiness fail and connections close after their
+// answer. [Proxy.Shutdown] stops listening, lets requests finish until its
+// context ends and then ends the rest with shutting_down.
+//
+// # Ownership and concurrency
+//
+// A Proxy is safe for concurrent use. The goroutines are net/http's; a stream
+// has one timer, whose writes and the handler's are under the sink's mutex.
+//
+// # What it does not do
+//
+// It decides nothing about admission, routing or money, and holds no state of a
+// tenant.
+package proxy

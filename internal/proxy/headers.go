@@ -1,0 +1,169 @@
+package proxy
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"sluice"
+	"sluice/internal/exchange"
+	"sluice/internal/route"
+	"sluice/internal/wire"
+)
+
+// The header names of the surface, in canonical form.
+const (
+	hClass     = "Sluice-Class"
+	hMaxWait   = "Sluice-Max-Wait"
+	hTask      = "Sluice-Task"
+	hLabels    = "Sluice-Labels"
+	hRequestID = "Sluice-Request-Id"
+	hBackend   = "Sluice-Backend"
+	hPolicy    = "Sluice-Policy"
+	hQueue     = "Sluice-Queue-Ms"
+	hDropped   = "Sluice-Dropped"
+	hReason    = "Sluice-Reason"
+	hKey       = "Idempotency-Key"
+)
+
+// refusedHeaders promise what this gateway does not do yet: to ignore one would
+// be to break a promise in silence.
+var refusedHeaders = []string{"Sluice-Run", "Sluice-Run-Limits", "Sluice-Risk"}
+
+// request puts together what the exchange runs.
+func (c *call) request(body []byte) (*exchange.Request, error) {
+	h, head := c.r.Header, c.head
+	c.principal.User = sluice.UserID(head.User)
+	req := &exchange.Request{
+		ID: c.sink.id, Arrived: c.arrived, Principal: c.principal, Head: head, Body: body, Header: h,
+		MaxWait: -1, Free: c.op == wire.CountTokens,
+	}
+	if p := c.principal.Policy; p != nil {
+		req.Class = p.Class
+		if !p.Allows(sluice.ModelID(head.Model)) {
+			return nil, &sluice.Error{Kind: sluice.KindForbidden, Reason: sluice.ModelNotAllowed, Param: "model", Msg: "is not allowed for this key", Hint: "GET /v1/models lists what is"}
+		}
+	}
+	for _, name := range refusedHeaders {
+		if len(h[name]) > 0 {
+			return nil, sluice.Invalid(name, "is not supported by this version: leave it out")
+		}
+	}
+	if len(head.Privileged) > 0 {
+		return nil, sluice.Invalid(head.Privileged[0], "steers the backend's engine, which this key may not do: leave it out")
+	}
+	var err error
+	if req.Class, err = c.class(req.Class); err != nil {
+		return nil, err
+	}
+	if v := h[hMaxWait]; len(v) > 0 {
+		if req.MaxWait, err = time.ParseDuration(v[0]); err != nil || req.MaxWait < 0 {
+			return nil, sluice.Invalid("sluice-max-wait", "has %q: write a duration such as 500ms or 10s, or 0 to not queue", v[0])
+		}
+	}
+	if v := h[hTask]; len(v) > 0 {
+		if req.Task, err = sluice.ParseTask(v[0]); err != nil {
+			return nil, err
+		}
+	}
+	if v := h[hLabels]; len(v) > 0 {
+		if req.Labels, err = sluice.ParseLabels(v[0]); err != nil {
+			return nil, err
+		}
+	}
+	return req, nil
+}
+
+// class is how the request waits; it may only lower the plan's, unless the plan
+// lists what it asks for.
+func (c *call) class(own sluice.Class) (sluice.Class, error) {
+	v := c.r.Header[hClass]
+	if len(v) == 0 {
+		return own, nil
+	}
+	var asked sluice.Class
+	if err := asked.UnmarshalText([]byte(v[0])); err != nil {
+		return 0, sluice.Invalid("sluice-class", "%v", err)
+	}
+	if p := c.principal.Policy; p != nil && !p.AllowsClass(asked) {
+		return 0, &sluice.Error{Kind: sluice.KindForbidden, Reason: sluice.PermissionDenied, Param: "sluice-class",
+			Msg: "asks for " + asked.String() + ", which the plan does not list", Hint: "ask for " + own.String() + " or lower"}
+	}
+	return asked, nil
+}
+
+// answerHeader sets the headers of an answer that has a head.
+func (c *call) answerHeader(h http.Header, head *exchange.Head) {
+	h[hRequestID] = []string{string(c.sink.id)}
+	if head == nil {
+		return
+	}
+	if head.Upstream != nil {
+		wire.AnswerHeader(h, head.Upstream)
+	}
+	if b := head.Grant.Backend; b != nil {
+		h[hBackend] = []string{string(b.ID)}
+	}
+	h[hPolicy] = []string{head.Grant.Policy}
+	h[hQueue] = []string{strconv.FormatInt(head.Queued.Milliseconds(), 10)}
+	if d := c.dropped(head); d != "" {
+		h[hDropped] = []string{d}
+	}
+	wire.RateHeaders(h, c.dialect, head.Grant.Limits, time.Now())
+}
+
+// dropped is what of the request had no effect.
+func (c *call) dropped(head *exchange.Head) string {
+	if len(c.r.Header[hKey]) == 0 {
+		return head.Dropped
+	}
+	if head.Dropped == "" {
+		return "idempotency-key"
+	}
+	return head.Dropped + ", idempotency-key"
+}
+
+// late is the comment that tells what was decided after the status was sent.
+func (c *call) late(head *exchange.Head) []byte {
+	b := append(make([]byte, 0, 160), `: sluice {"backend":`...)
+	if head.Grant.Backend != nil {
+		b = strconv.AppendQuoteToASCII(b, string(head.Grant.Backend.ID))
+	} else {
+		b = append(b, `null`...)
+	}
+	b = append(b, `,"policy":`...)
+	b = strconv.AppendQuoteToASCII(b, head.Grant.Policy)
+	b = append(b, `,"queue_ms":`...)
+	b = strconv.AppendInt(b, head.Queued.Milliseconds(), 10)
+	if d := c.dropped(head); d != "" {
+		b = append(b, `,"dropped":`...)
+		b = strconv.AppendQuoteToASCII(b, d)
+	}
+	return append(b, "}\n\n"...)
+}
+
+// serves is the first backend of a model that speaks a dialect, nil if none
+// does.
+func serves(t *route.Table, m *route.Model, d wire.Dialect) *route.Backend {
+	for _, pools := range [2][]sluice.PoolID{m.Pools, m.Fallback} {
+		for _, id := range pools {
+			p := t.Pools[id]
+			if p == nil {
+				continue
+			}
+			for _, b := range p.Backends {
+				if b.Dialect == string(d) {
+					return b
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func sizeText(n int64) string {
+	if n >= 1<<20 && n%(1<<20) == 0 {
+		return strconv.FormatInt(n>>20, 10) + " MiB"
+	}
+	return strconv.FormatInt(n, 10) + " bytes"
+}

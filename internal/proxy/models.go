@@ -1,0 +1,97 @@
+package proxy
+
+import (
+	"net/http"
+	"slices"
+
+	"sluice"
+	"sluice/internal/exchange"
+	"sluice/internal/route"
+	"sluice/internal/wire"
+)
+
+// listModels answers with the models that the key may ask for in the dialect
+// that it speaks.
+func (c *call) listModels() {
+	if !c.tally() {
+		return
+	}
+	t := c.p.o.Table()
+	var out []wire.ModelInfo
+	for _, m := range t.Models {
+		if info, ok := c.model(t, m); ok {
+			out = append(out, info)
+		}
+	}
+	slices.SortFunc(out, func(a, b wire.ModelInfo) int {
+		if a.ID < b.ID {
+			return -1
+		}
+		return 1
+	})
+	c.answer(wire.ModelsBody(c.dialect, out))
+}
+
+// oneModel answers with one of them.
+func (c *call) oneModel() {
+	if !c.tally() {
+		return
+	}
+	t := c.p.o.Table()
+	if m := t.Models[sluice.ModelID(c.r.PathValue("id"))]; m != nil {
+		if info, ok := c.model(t, m); ok {
+			c.answer(wire.ModelBody(c.dialect, info))
+			return
+		}
+	}
+	c.reject(&sluice.Error{Kind: sluice.KindNotFound, Reason: sluice.ModelNotFound, Param: "model", Msg: "there is no such model for this key", Hint: "GET /v1/models lists what there is"})
+}
+
+// model is what the client may know of a model; false if it may not ask for it.
+func (c *call) model(t *route.Table, m *route.Model) (wire.ModelInfo, bool) {
+	if p := c.principal.Policy; p != nil && !p.Allows(m.ID) {
+		return wire.ModelInfo{}, false
+	}
+	b := serves(t, m, c.dialect)
+	if b == nil {
+		return wire.ModelInfo{}, false
+	}
+	return wire.ModelInfo{ID: m.ID, Context: b.Context, MaxOutput: b.MaxOutput}, true
+}
+
+// tally identifies the caller and charges one request.
+func (c *call) tally() bool {
+	err := c.identify()
+	if err == nil {
+		c.limits, err = c.p.o.Tally(c.principal)
+	}
+	if err != nil {
+		c.reject(err)
+		return false
+	}
+	return true
+}
+
+// counts reports whether a backend can count tokens for the model: the operation
+// then goes there, and costs nothing.
+func (c *call) counts() bool {
+	t := c.p.o.Table()
+	m := t.Models[sluice.ModelID(c.head.Model)]
+	return m == nil || serves(t, m, wire.Anthropic) != nil // an unknown model is refused by the engine
+}
+
+// countTokens answers with the gateway's own estimate.
+func (c *call) countTokens(req *exchange.Request) {
+	var err error
+	if c.limits, err = c.p.o.Tally(c.principal); err != nil {
+		c.reject(err)
+		return
+	}
+	c.answer(wire.TokenCountBody(c.p.o.Exchange.CountTokens(req)))
+}
+
+// answer ends a request that no backend was asked for.
+func (c *call) answer(body []byte) {
+	c.record.Final.Outcome, c.record.Final.Status = sluice.Completed, http.StatusOK
+	c.sink.own(http.StatusOK, body, c.limits)
+}

@@ -1,0 +1,156 @@
+package proxy
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"sluice"
+	"sluice/internal/auth"
+	"sluice/internal/engine"
+	"sluice/internal/exchange"
+	"sluice/internal/route"
+	"sluice/internal/wire"
+)
+
+// The defaults of Options.
+const (
+	DefaultMaxBody        = 32 << 20 // bytes
+	DefaultBodyRate       = 16 << 10 // bytes per second
+	DefaultBodyGrace      = 10 * time.Second
+	DefaultKeepAliveAfter = 15 * time.Second
+	DefaultWriteStall     = 30 * time.Second
+)
+
+// Options is what a Proxy works with. The first four are needed; zero fields
+// below take the defaults.
+type Options struct {
+	Exchange *exchange.Exchange
+	// Identify finds who a credential belongs to. Its error is a *sluice.Error.
+	Identify func(credential string) (sluice.Principal, error)
+	// Tally charges a request that reaches no backend.
+	Tally func(sluice.Principal) ([]engine.LimitState, error)
+	Table func() *route.Table
+
+	Log   func(*Record) // called once for each request, at its end
+	Ready func() bool   // what readiness depends on beside LameDuck; nil is always
+
+	MaxBody        int64         // bytes of a request body
+	BodyRate       int64         // least bytes per second of a body, after BodyGrace
+	BodyGrace      time.Duration // before BodyRate counts
+	KeepAliveAfter time.Duration // silence of a stream before a comment is sent
+	WriteStall     time.Duration // how long a write may wait for the client
+
+	NewID func() sluice.RequestID // nil mints UUIDv7
+}
+
+// Proxy is the data plane.
+type Proxy struct {
+	o    Options
+	lame atomic.Bool
+
+	base   context.Context // ends when requests must end
+	cancel context.CancelCauseFunc
+	server *http.Server
+}
+
+// New makes a Proxy. It serves once its Server does.
+func New(o Options) *Proxy {
+	def := func(v *time.Duration, d time.Duration) {
+		if *v <= 0 {
+			*v = d
+		}
+	}
+	def(&o.BodyGrace, DefaultBodyGrace)
+	def(&o.KeepAliveAfter, DefaultKeepAliveAfter)
+	def(&o.WriteStall, DefaultWriteStall)
+	if o.MaxBody <= 0 {
+		o.MaxBody = DefaultMaxBody
+	}
+	if o.BodyRate <= 0 {
+		o.BodyRate = DefaultBodyRate
+	}
+	if o.NewID == nil {
+		o.NewID = mint
+	}
+	if o.Log == nil {
+		o.Log = func(*Record) {}
+	}
+	p := &Proxy{o: o}
+	p.base, p.cancel = context.WithCancelCause(context.Background())
+	p.server = p.newServer()
+	return p
+}
+
+func mint() sluice.RequestID {
+	return sluice.RequestID("req_" + uuid.Must(uuid.NewV7()).String())
+}
+
+// Handler is the routes of the data plane.
+func (p *Proxy) Handler() http.Handler {
+	mux := http.NewServeMux()
+	for _, op := range []wire.Operation{wire.Chat, wire.Completions, wire.Embeddings, wire.Messages, wire.CountTokens} {
+		mux.HandleFunc("POST /v1"+op.Path(), func(w http.ResponseWriter, r *http.Request) {
+			p.handle(w, r, op, prefer(op), (*call).serve)
+		})
+		mux.HandleFunc("/v1"+op.Path(), func(w http.ResponseWriter, r *http.Request) {
+			p.handle(w, r, op, prefer(op), wrongMethod(http.MethodPost))
+		})
+	}
+	mux.HandleFunc("GET /v1/models", p.unread((*call).listModels))
+	mux.HandleFunc("GET /v1/models/{id...}", p.unread((*call).oneModel))
+	mux.HandleFunc("/v1/models", p.unread(wrongMethod(http.MethodGet)))
+	mux.HandleFunc("/v1/models/{id...}", p.unread(wrongMethod(http.MethodGet)))
+	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
+	mux.HandleFunc("GET /readyz", p.readyz)
+	mux.HandleFunc("/", p.unread((*call).notFound))
+	return mux
+}
+
+// unread serves a request that has no body, in the dialect that its headers
+// speak.
+func (p *Proxy) unread(f func(*call)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		how := auth.PreferAuthorization
+		if spoken(r.Header) == wire.Anthropic {
+			how = auth.PreferAPIKey
+		}
+		p.handle(w, r, wire.Models, how, f)
+	}
+}
+
+// spoken is the dialect of a request whose path does not tell: both serve
+// /v1/models.
+func spoken(h http.Header) wire.Dialect {
+	if len(h["Anthropic-Version"]) > 0 {
+		return wire.Anthropic
+	}
+	return wire.OpenAI
+}
+
+func prefer(op wire.Operation) auth.Prefer {
+	if op.Dialect() == wire.Anthropic {
+		return auth.PreferAPIKey
+	}
+	return auth.PreferAuthorization
+}
+
+func plain(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	w.Write([]byte(text + "\n"))
+}
+
+func (p *Proxy) readyz(w http.ResponseWriter, _ *http.Request) {
+	switch {
+	case p.lame.Load():
+		plain(w, http.StatusServiceUnavailable, "shutting down")
+	case p.o.Ready != nil && !p.o.Ready():
+		plain(w, http.StatusServiceUnavailable, "not ready")
+	default:
+		plain(w, http.StatusOK, "ok")
+	}
+}

@@ -1,0 +1,68 @@
+package proxy
+
+import (
+	"context"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"time"
+
+	"sluice"
+)
+
+// The bounds of the server.
+const (
+	readHeaderTimeout = 10 * time.Second
+	idleTimeout       = 2 * time.Minute
+	maxHeaderBytes    = 32 << 10
+	maxStreams        = 200 // of one HTTP/2 connection
+	lastWords         = 2 * time.Second
+)
+
+// newServer has no WriteTimeout, which would cut streams, and no ReadTimeout,
+// which would cut long bodies: both have deadlines that move on.
+func (p *Proxy) newServer() *http.Server {
+	return &http.Server{
+		Handler:           p.Handler(),
+		ReadHeaderTimeout: readHeaderTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
+		BaseContext:       func(net.Listener) context.Context { return p.base },
+		ErrorLog:          log.New(io.Discard, "", 0), // malformed requests of strangers are no news
+	}
+}
+
+// Serve accepts connections until Shutdown. It returns nil then.
+func (p *Proxy) Serve(l net.Listener) error {
+	if err := p.server.Serve(l); err != http.ErrServerClosed {
+		return err
+	}
+	return nil
+}
+
+// LameDuck makes readiness fail and connections close after their answer, so
+// that balancers and clients go elsewhere while all is still served.
+func (p *Proxy) LameDuck() {
+	p.lame.Store(true)
+	p.server.SetKeepAlivesEnabled(false)
+}
+
+// Shutdown stops listening and lets requests finish until ctx ends. Those that
+// have not are then ended with shutting_down, each settled and told so, and the
+// error is ctx's.
+func (p *Proxy) Shutdown(ctx context.Context) error {
+	p.LameDuck()
+	err := p.server.Shutdown(ctx)
+	if err == nil {
+		return nil
+	}
+	p.cancel(&sluice.Error{Kind: sluice.KindOverloaded, Reason: sluice.ShuttingDown, RetryAfter: time.Second, Msg: "the gateway is shutting down", Hint: "try again"})
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
+	defer cancel()
+	if p.server.Shutdown(last) != nil {
+		p.server.Close()
+	}
+	return err
+}

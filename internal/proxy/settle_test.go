@@ -1,0 +1,422 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"sluice"
+	"sluice/internal/upstream"
+)
+
+func limits(l ...sluice.Limit) (out [sluice.NumScopes][]sluice.Limit) {
+	out[sluice.ScopeKey] = l
+	return out
+}
+
+func TestCL1EstimatesNeverExceedALimit(t *testing.T) {
+	inBubble(t, setup{
+		places: []place{{handler: talk{before: 2 * time.Second, chunks: 130, usage: usage(9, 130)}}},
+		policy: sluice.Policy{Limits: limits(sluice.Limit{Dimension: sluice.OutputTokens, Window: sluice.PerMinute, Amount: 100})},
+	}, func(t *testing.T, r *rig) {
+		var wg sync.WaitGroup
+		results := make([]got, 5)
+		for i := range results {
+			wg.Go(func() { results[i] = r.do(ask{max: 100}) })
+		}
+		wg.Wait()
+		admitted := 0
+		for _, g := range results {
+			if g.status == 200 {
+				admitted++
+				continue
+			}
+			_, _, msg := errorOf(t, g.body)
+			if g.status != 429 || !strings.Contains(msg, "100 output_tokens per minute") || g.header.Get("Retry-After") == "" || g.header.Get("Sluice-Reason") != "rate_limited" {
+				t.Errorf("got %d %q %v", g.status, g.body, g.header)
+			}
+		}
+		if admitted != 1 {
+			t.Errorf("%d admitted, want 1", admitted)
+		}
+	})
+}
+
+func TestCL6HeadersComeFromTheCounterThatDecides(t *testing.T) {
+	inBubble(t, setup{
+		places: []place{{handler: talk{chunks: 1, usage: usage(400, 100)}}},
+		policy: sluice.Policy{Limits: limits(
+			sluice.Limit{Dimension: sluice.InputTokens, Window: sluice.PerDay, Amount: 100_000},
+			sluice.Limit{Dimension: sluice.OutputTokens, Window: sluice.PerDay, Amount: 100_000},
+			sluice.Limit{Dimension: sluice.Requests, Window: sluice.PerDay, Amount: 100})},
+	}, func(t *testing.T, r *rig) {
+		remaining := func() (requests, in, out int64) {
+			limits, err := r.gate.Tally(sluice.Principal{Tenant: "acme", Project: sluice.DefaultProject, Key: "ci", Policy: r.policy})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, l := range limits {
+				switch l.Limit.Dimension {
+				case sluice.Requests:
+					requests = l.Remaining
+				case sluice.InputTokens:
+					in = l.Remaining
+				case sluice.OutputTokens:
+					out = l.Remaining
+				}
+			}
+			return requests, in, out
+		}
+		q0, i0, o0 := remaining()
+		var before, after got
+		for i := range 10 {
+			g := r.do(ask{max: 100})
+			if g.status != 200 {
+				t.Fatalf("got %d %s", g.status, g.body)
+			}
+			if i == 0 {
+				before = g
+			}
+			after = g
+		}
+		q1, i1, o1 := remaining()
+		if q0-q1 != 11 || i0-i1 != 4000 || o0-o1 != 1000 {
+			t.Errorf("counters fell by %d requests, %d input and %d output tokens", q0-q1, i0-i1, o0-o1)
+		}
+		h := func(g got, name string) int {
+			n, err := strconv.Atoi(g.header.Get(name))
+			if err != nil {
+				t.Errorf("%s: %v in %v", name, err, g.header)
+			}
+			return n
+		}
+		if d := h(before, "X-Ratelimit-Remaining-Requests") - h(after, "X-Ratelimit-Remaining-Requests"); d != 9 {
+			t.Errorf("remaining requests fell by %d over 9 calls", d)
+		}
+		h(after, "X-Ratelimit-Remaining-Tokens")
+	})
+}
+
+func TestCD1ClientLeavesInMidStream(t *testing.T) {
+	inBubble(t, setup{places: []place{{handler: talk{chunks: 200, gap: 50 * time.Millisecond}}}}, func(t *testing.T, r *rig) {
+		ctx, cancel := context.WithCancel(t.Context())
+		resp, err := r.client.Do(r.request(ask{stream: true, ctx: ctx}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(19*50*time.Millisecond + time.Millisecond) // 20 chunks
+		cancel()
+		resp.Body.Close()
+		rec := r.want(sluice.Cancelled, sluice.ClientGone, 499)
+		if rec.Usage.Output < 20 || rec.Usage.Input == 0 || rec.Cost == 0 || rec.Usage.Source != sluice.UsageEstimated {
+			t.Errorf("took %+v", rec.Usage)
+		}
+		if n := len(r.journal.of(rec.Final.Request)); n != 1 {
+			t.Errorf("%d entries, want 1", n)
+		}
+	})
+}
+
+func TestCD2AbortedStreamsFreeTheirPlaces(t *testing.T) {
+	inBubble(t, setup{
+		places: []place{{handler: talk{chunks: 1000, gap: time.Second}}},
+		policy: sluice.Policy{Limits: limits(sluice.Limit{Dimension: sluice.Concurrency, Amount: 3})},
+	}, func(t *testing.T, r *rig) {
+		for range 10 {
+			ctx, cancel := context.WithCancel(t.Context())
+			resp, err := r.client.Do(r.request(ask{stream: true, ctx: ctx}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			cancel()
+			resp.Body.Close()
+			synctest.Wait()
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		start := time.Now()
+		resp, err := r.client.Do(r.request(ask{stream: true, ctx: ctx}))
+		if err != nil || resp.StatusCode != 200 || time.Since(start) != 0 {
+			t.Fatalf("got %v after %v", err, time.Since(start))
+		}
+		resp.Body.Close()
+	})
+}
+
+// cD3, C2: the cancel reaches the backend within 100 ms, streaming or not.
+func TestCD3ClientLeavesBeforeTheAnswer(t *testing.T) {
+	for _, stream := range []bool{false, true} {
+		up := newSilent()
+		inBubble(t, setup{places: []place{{handler: up}}}, func(t *testing.T, r *rig) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			start := time.Now()
+			if g := r.do(ask{stream: stream, ctx: ctx}); !errors.Is(g.err, context.DeadlineExceeded) {
+				t.Errorf("got %v", g.err)
+			}
+			if d := (<-up.gone).Sub(start); d > 1100*time.Millisecond {
+				t.Errorf("stream %v: the backend saw the cancel after %v", stream, d)
+			}
+			rec := r.want(sluice.Cancelled, sluice.ClientGone, 499)
+			if n := len(r.journal.of(rec.Final.Request)); n != 1 || rec.Usage.Input == 0 || rec.Usage.Source != sluice.UsageEstimated {
+				t.Errorf("%d entries, %+v", n, rec.Usage)
+			}
+			if !stream && rec.Usage.Output == 0 {
+				t.Error("an answer in one piece is generated before it shows, and was taken as nothing")
+			}
+		})
+	}
+}
+
+// C1: a client that leaves the queue leaves it at once and used nothing.
+func TestC1ClientLeavesTheQueue(t *testing.T) {
+	inBubble(t, setup{
+		places: []place{{handler: talk{chunks: 2, gap: 10 * time.Second, usage: usage(9, 2)}}},
+		policy: sluice.Policy{Limits: limits(sluice.Limit{Dimension: sluice.Concurrency, Amount: 1})},
+	}, func(t *testing.T, r *rig) {
+		var wg sync.WaitGroup
+		wg.Go(func() { r.do(ask{stream: true}) })
+		synctest.Wait()
+		ctx, cancel := context.WithCancel(t.Context())
+		wg.Go(func() { r.do(ask{ctx: ctx}) })
+		time.Sleep(time.Second)
+		if v := r.gate.Dump(10); v.Open != 2 {
+			t.Errorf("%d open, want 2", v.Open)
+		}
+		cancel()
+		synctest.Wait()
+		if v := r.gate.Dump(10); v.Open != 1 {
+			t.Errorf("%d open after it left, want 1", v.Open)
+		}
+		rec := r.want(sluice.Cancelled, sluice.ClientGone, 499)
+		if rec.Final.Attempt != 0 || rec.Usage != (sluice.Usage{}) || rec.Cost != 0 {
+			t.Errorf("took %+v", rec.Final)
+		}
+		wg.Wait()
+	})
+}
+
+func TestC3GoroutinesReturn(t *testing.T) {
+	// The bubble itself fails when a goroutine of a stream outlives it, and
+	// goleak when one outlives the tests.
+	inBubble(t, setup{places: []place{{handler: talk{chunks: 50, gap: time.Second}}}}, func(t *testing.T, r *rig) {
+		for range 20 {
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+			r.do(ask{stream: true, ctx: ctx})
+			cancel()
+		}
+	})
+}
+
+func TestC4ClientLeavesAfterTheEnd(t *testing.T) {
+	inBubble(t, setup{places: []place{{handler: talk{chunks: 2, usage: usage(9, 2)}}}}, func(t *testing.T, r *rig) {
+		resp, err := r.client.Do(r.request(ask{stream: true}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		resp.Body.Close()
+		rec := r.want(sluice.Completed, sluice.ReasonNone, 200)
+		if rec.Usage.Source != sluice.UsageReported {
+			t.Errorf("took %+v", rec.Usage)
+		}
+	})
+}
+
+func TestCD6AbortsReturnWhatTheyDidNotUse(t *testing.T) {
+	inBubble(t, setup{
+		places: []place{{handler: talk{chunks: 3, gap: time.Second}}},
+		policy: sluice.Policy{Limits: limits(
+			sluice.Limit{Dimension: sluice.InputTokens, Window: sluice.PerDay, Amount: 1_000_000},
+			sluice.Limit{Dimension: sluice.OutputTokens, Window: sluice.PerDay, Amount: 1_000_000},
+			sluice.Limit{Dimension: sluice.Spend, Window: sluice.PerDay, Amount: int64(100 * sluice.Dollar)})},
+	}, func(t *testing.T, r *rig) {
+		var used sluice.Usage
+		var cost sluice.Nano
+		for range 100 {
+			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+			r.do(ask{stream: true, ctx: ctx})
+			cancel()
+			rec := r.last()
+			used.Input += rec.Usage.Input
+			used.Output += rec.Usage.Output
+			cost += rec.Cost
+		}
+		l, err := r.gate.Tally(sluice.Principal{Tenant: "acme", Project: sluice.DefaultProject, Key: "ci", Policy: r.policy})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range l {
+			want := map[sluice.Dimension]int64{sluice.InputTokens: int64(used.Input), sluice.OutputTokens: int64(used.Output), sluice.Spend: int64(cost)}[s.Limit.Dimension]
+			if got := s.Limit.Amount - s.Remaining; got != want {
+				t.Errorf("%v: %d gone from the limit, %d used", s.Limit.Dimension, got, want)
+			}
+		}
+	})
+}
+
+// cC2: a retry bills the attempt that answered and not the one that was refused.
+func TestCC2RetryBillsOnce(t *testing.T) {
+	inBubble(t, setup{places: []place{{handler: answers(503, `{"error":{"message":"busy"}}`)}, {handler: talk{chunks: 5, usage: usage(50, 5)}}}}, func(t *testing.T, r *rig) {
+		if g := r.do(ask{}); g.status != 200 {
+			t.Fatalf("got %d %s", g.status, g.body)
+		}
+		rec := r.want(sluice.Completed, sluice.ReasonNone, 200)
+		var billed, zero int
+		for _, e := range r.journal.of(rec.Final.Request) {
+			if e.Cost > 0 {
+				billed++
+			} else if e.Usage.Source == sluice.UsageNone {
+				zero++
+			}
+		}
+		if rec.Final.Attempt == 2 && (billed != 1 || zero != 1) || billed != 1 {
+			t.Errorf("%d billed and %d zero entries", billed, zero)
+		}
+		if rec.Cost != 50*1000+5*2000 {
+			t.Errorf("cost %v", rec.Cost)
+		}
+	})
+}
+
+// exit is one row of docs/settlement.md.
+type exit struct {
+	name    string
+	places  []place
+	ask     ask
+	leave   time.Duration // the client leaves after that
+	policy  sluice.Policy
+	outcome sluice.Outcome
+	reason  sluice.Reason
+	status  int
+	source  sluice.UsageSource
+	output  bool // some output is charged
+}
+
+func exits() []exit {
+	silentBackend := func() http.Handler { return newSilent() }
+	limited := sluice.Policy{Limits: limits(sluice.Limit{Dimension: sluice.Requests, Window: sluice.PerDay, Amount: 1})}
+	none, estimated, reported := sluice.UsageNone, sluice.UsageEstimated, sluice.UsageReported
+	return []exit{
+		{name: "done, streamed", places: []place{{handler: talk{chunks: 3, usage: usage(9, 3)}}}, ask: ask{stream: true}, outcome: sluice.Completed, status: 200, source: reported, output: true},
+		{name: "done, in one piece", places: []place{{handler: talk{chunks: 3, usage: usage(9, 3)}}}, outcome: sluice.Completed, status: 200, source: reported, output: true},
+		{name: "done, no usage told", places: []place{{handler: talk{chunks: 3}}}, ask: ask{stream: true}, outcome: sluice.Completed, status: 200, source: estimated, output: true},
+		{name: "client gone before the first token", places: []place{{handler: silentBackend()}}, ask: ask{stream: true}, leave: time.Second, outcome: sluice.Cancelled, reason: sluice.ClientGone, status: 499, source: estimated},
+		{name: "client gone, backend runs on", places: []place{{handler: silentBackend(), runsOn: true}}, ask: ask{stream: true}, leave: time.Second, outcome: sluice.Cancelled, reason: sluice.ClientGone, status: 499, source: estimated, output: true},
+		{name: "client gone in mid-stream", places: []place{{handler: talk{chunks: 50, gap: time.Second}}}, ask: ask{stream: true}, leave: 3 * time.Second, outcome: sluice.Cancelled, reason: sluice.ClientGone, status: 499, source: estimated, output: true},
+		{name: "refused 400", places: []place{{handler: answers(400, `{"error":{"message":"bad","type":"invalid_request_error","param":null,"code":null}}`)}}, outcome: sluice.Failed, reason: sluice.UpstreamRefused, status: 400, source: none},
+		{name: "limited 429", places: []place{{handler: answers(429, `{"error":{"message":"slow down","type":"x","param":null,"code":"rate_limit_exceeded"}}`)}}, outcome: sluice.Failed, reason: sluice.UpstreamLimited, source: none},
+		{name: "failed 500", places: []place{{handler: answers(500, `oops`)}}, outcome: sluice.Failed, reason: sluice.UpstreamError, status: 502, source: none},
+		{name: "not connected", places: []place{{nobody: true}}, outcome: sluice.Failed, reason: sluice.UpstreamConnect, status: 502, source: none},
+		{name: "no connection in time", places: []place{{hole: true, timeouts: upstream.Timeouts{Connect: time.Second}}}, outcome: sluice.Failed, reason: sluice.UpstreamConnect, status: 502, source: none},
+		{name: "no headers in time", places: []place{{handler: silentBackend(), timeouts: upstream.Timeouts{Headers: time.Second}}}, ask: ask{stream: true}, outcome: sluice.Failed, reason: sluice.UpstreamTimeout, status: 504, source: estimated},
+		{name: "no first token in time", places: []place{{handler: talk{first: time.Hour}, timeouts: upstream.Timeouts{FirstToken: time.Second}}}, ask: ask{stream: true}, outcome: sluice.Failed, reason: sluice.UpstreamTimeout, status: 504, source: estimated},
+		{name: "error before content", places: []place{{handler: talk{end: "error"}}}, ask: ask{stream: true}, outcome: sluice.Failed, reason: sluice.UpstreamError, status: 502, source: estimated},
+		{name: "error after content", places: []place{{handler: talk{chunks: 3, end: "error"}}}, ask: ask{stream: true}, outcome: sluice.Failed, reason: sluice.UpstreamError, status: 200, source: estimated, output: true},
+		{name: "truncated", places: []place{{handler: talk{chunks: 3, end: "clean"}}}, ask: ask{stream: true}, outcome: sluice.Failed, reason: sluice.UpstreamTruncated, status: 200, source: estimated, output: true},
+		{name: "reset", places: []place{{handler: talk{chunks: 3, end: "cut"}}}, ask: ask{stream: true}, outcome: sluice.Failed, reason: sluice.UpstreamTruncated, status: 200, source: estimated, output: true},
+		{name: "stalled", places: []place{{handler: talk{chunks: 3, end: "hang"}, timeouts: upstream.Timeouts{Idle: time.Second}}}, ask: ask{stream: true}, outcome: sluice.Failed, reason: sluice.UpstreamStalled, status: 200, source: estimated, output: true},
+		{name: "over in total", places: []place{{handler: talk{chunks: 60, gap: time.Second}, timeouts: upstream.Timeouts{Total: 5 * time.Second}}}, ask: ask{stream: true}, outcome: sluice.Failed, reason: sluice.UpstreamTimeout, status: 200, source: estimated, output: true},
+		{name: "malformed body", places: []place{{handler: answers(200, `{"id":`)}}, outcome: sluice.Failed, reason: sluice.UpstreamMalformed, status: 502, source: estimated, output: true},
+		{name: "redirect", places: []place{{handler: http.RedirectHandler("http://b9/", 302)}}, outcome: sluice.Failed, reason: sluice.UpstreamRedirect, status: 502, source: none},
+		{name: "model unknown", places: []place{{handler: talk{}}}, ask: ask{body: `{"model":"nope","messages":[]}`}, outcome: sluice.Rejected, reason: sluice.ModelNotFound, status: 404, source: none},
+		{name: "can never fit", places: []place{{handler: talk{}}}, policy: sluice.Policy{Limits: limits(sluice.Limit{Dimension: sluice.InputTokens, Window: sluice.PerDay, Amount: 1})}, outcome: sluice.Rejected, reason: sluice.NeverFits, status: 400, source: none},
+		{name: "within its one request", places: []place{{handler: talk{chunks: 1, usage: usage(9, 1)}}}, policy: limited, outcome: sluice.Completed, status: 200, source: reported, output: true},
+	}
+}
+
+func TestCD5EveryExit(t *testing.T) {
+	for _, e := range exits() {
+		t.Run(e.name, func(t *testing.T) {
+			for _, hard := range []bool{false, true} {
+				s := setup{places: e.places, policy: e.policy}
+				s.policy.HardSpend = hard
+				inBubble(t, s, func(t *testing.T, r *rig) {
+					a := e.ask
+					if e.leave > 0 {
+						ctx, cancel := context.WithTimeout(t.Context(), e.leave)
+						defer cancel()
+						a.ctx = ctx
+					}
+					g := r.do(a)
+					rec := r.last()
+					status := e.status
+					if status == 0 {
+						status = g.status
+					}
+					r.want(e.outcome, e.reason, status)
+					if e.leave == 0 && g.status != rec.Final.Status {
+						t.Errorf("the client got %d, the ledger has %d", g.status, rec.Final.Status)
+					}
+					if rec.Usage.Source != e.source {
+						t.Errorf("usage is %v, want %v", rec.Usage.Source, e.source)
+					}
+					if none := e.source == sluice.UsageNone; none != (rec.Cost == 0) || none != (rec.Usage.Input == 0) {
+						t.Errorf("took %+v for %v", rec.Usage, rec.Cost)
+					}
+					if (rec.Usage.Output > 0) != e.output && e.outcome != sluice.Completed {
+						t.Errorf("output %d", rec.Usage.Output)
+					}
+					if !hard && rec.Final.CostHigh != rec.Final.Cost {
+						t.Errorf("soft spend is charged %v for %v", rec.Final.CostHigh, rec.Final.Cost)
+					}
+					if hard && e.source == sluice.UsageEstimated && rec.Final.CostHigh <= rec.Final.Cost {
+						t.Errorf("hard spend is charged %v where the provider may bill more than %v", rec.Final.CostHigh, rec.Final.Cost)
+					}
+					if e.outcome != sluice.Completed && e.reason != sluice.ClientGone && g.status != 200 && g.header.Get("Sluice-Reason") != e.reason.String() {
+						t.Errorf("sluice-reason is %q, want %q", g.header.Get("Sluice-Reason"), e.reason)
+					}
+				})
+			}
+		})
+	}
+}
+
+// A journal that cannot write stops hard spend before a backend is touched.
+func TestJournalDown(t *testing.T) {
+	for _, hard := range []bool{true, false} {
+		inBubble(t, setup{places: []place{{handler: talk{chunks: 1, usage: usage(9, 1)}}}, policy: sluice.Policy{HardSpend: hard}}, func(t *testing.T, r *rig) {
+			r.journal.broken = fmt.Errorf("disk full")
+			g := r.do(ask{})
+			if hard {
+				if g.status != 503 || g.header.Get("Sluice-Reason") != "ledger_busy" || r.net.Dials("b0:80") != 0 {
+					t.Errorf("hard: got %d %s, %d dials", g.status, g.body, r.net.Dials("b0:80"))
+				}
+				return
+			}
+			if g.status != 200 {
+				t.Errorf("soft: got %d %s", g.status, g.body)
+			}
+		})
+	}
+}
+
+// A request that waits longer than it may is shed, and used nothing.
+func TestShedFromTheQueue(t *testing.T) {
+	inBubble(t, setup{
+		places: []place{{handler: talk{chunks: 2, gap: time.Minute, usage: usage(9, 2)}}},
+		policy: sluice.Policy{Limits: limits(sluice.Limit{Dimension: sluice.Concurrency, Amount: 1})},
+	}, func(t *testing.T, r *rig) {
+		var wg sync.WaitGroup
+		wg.Go(func() { r.do(ask{stream: true}) })
+		synctest.Wait()
+		for wait, after := range map[string]time.Duration{"0": 0, "3s": 3 * time.Second} {
+			g := r.do(ask{header: http.Header{"Sluice-Max-Wait": {wait}}})
+			if g.status < 400 || g.took != after || g.header.Get("Sluice-Reason") == "" {
+				t.Errorf("max-wait %s: got %d %q after %v", wait, g.status, g.body, g.took)
+			}
+			rec := r.last()
+			if rec.Final.Outcome != sluice.Rejected || rec.Final.Attempt != 0 || rec.Cost != 0 || rec.Usage != (sluice.Usage{}) {
+				t.Errorf("max-wait %s: ended %v, took %+v", wait, rec.Final.Outcome, rec.Usage)
+			}
+		}
+		wg.Wait()
+	})
+}

@@ -1,0 +1,251 @@
+package proxy
+
+import (
+	"errors"
+	"math"
+	"net/http"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"sluice"
+	"sluice/internal/engine"
+	"sluice/internal/exchange"
+	"sluice/internal/wire"
+)
+
+// writePart is how much of an answer is written under one deadline.
+const writePart = 64 << 10
+
+var keepAlive = []byte(": keep-alive\n\n")
+
+// sink writes one answer. Its mutex keeps the keep-alive timer and the handler
+// apart.
+type sink struct {
+	c  *call
+	rc *http.ResponseController
+	id sluice.RequestID
+
+	mu        sync.Mutex
+	committed bool // the client has a status
+	bare      bool // by a keep-alive, so without what was decided later
+	closed    bool // nothing more is written
+	wrote     time.Time
+	until     time.Time // write deadline in force
+	timer     *time.Timer
+	aborted   bool // the connection must not end cleanly
+}
+
+var _ exchange.Client = (*sink)(nil)
+
+func (s *sink) init(c *call) {
+	s.c, s.rc, s.id, s.wrote = c, http.NewResponseController(c.w), c.p.o.NewID(), c.arrived
+	s.rc.SetWriteDeadline(time.Time{}) // the last answer on this connection may have left one
+}
+
+// watch begins to send keep-alive comments into a stream's silence.
+func (s *sink) watch(stream bool) {
+	if !stream {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.timer = time.AfterFunc(math.MaxInt64, s.idle) // set before it can fire
+	s.timer.Reset(max(s.c.p.o.KeepAliveAfter-time.Since(s.wrote), 0))
+}
+
+// idle runs on the timer.
+func (s *sink) idle() {
+	after := s.c.p.o.KeepAliveAfter
+	if !s.mu.TryLock() { // a write is under way: there is no silence
+		s.timer.Reset(after / 4)
+		return
+	}
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	if left := after - time.Since(s.wrote); left > 0 {
+		s.timer.Reset(left)
+		return
+	}
+	if !s.committed {
+		s.committed, s.bare = true, true
+		h := s.c.w.Header()
+		h[hRequestID] = []string{string(s.id)}
+		streamHeader(h)
+		s.c.w.WriteHeader(http.StatusOK)
+	}
+	if s.write(keepAlive) != nil {
+		s.closed = true // net/http has ended the request's context
+		return
+	}
+	s.timer.Reset(after)
+}
+
+func streamHeader(h http.Header) {
+	h["Content-Type"] = []string{"text/event-stream; charset=utf-8"}
+	h["Cache-Control"] = []string{"no-cache"}
+	h["X-Accel-Buffering"] = []string{"no"}
+}
+
+// Committed reports whether the client has a status.
+func (s *sink) Committed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.committed
+}
+
+// Events delivers whole events at once.
+func (s *sink) Events(head *exchange.Head, p []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case !s.committed:
+		s.committed = true
+		h := s.c.w.Header()
+		s.c.answerHeader(h, head)
+		streamHeader(h)
+		s.c.w.WriteHeader(head.Status)
+	case s.bare:
+		s.bare = false
+		if _, err := s.c.w.Write(s.c.late(head)); err != nil {
+			return s.stalled(err)
+		}
+	}
+	return s.write(p)
+}
+
+// write sends p and flushes. mu is held.
+func (s *sink) write(p []byte) error {
+	s.slide()
+	_, err := s.c.w.Write(p)
+	if err == nil {
+		err = s.rc.Flush()
+	}
+	s.wrote = time.Now()
+	return s.stalled(err)
+}
+
+// slide moves the write deadline on, at most once a second: to set one costs
+// more than to write an event.
+func (s *sink) slide() {
+	until := time.Now().Add(s.c.p.o.WriteStall)
+	if until.Sub(s.until) >= time.Second {
+		s.until = until
+		s.rc.SetWriteDeadline(until)
+	}
+}
+
+// stalled names the error of a write that the client did not take in time.
+func (s *sink) stalled(err error) error {
+	if err == nil {
+		return nil
+	}
+	s.aborted = true
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return &sluice.Error{Kind: sluice.KindCancelled, Reason: sluice.ClientStalled, Msg: "the client reads too slowly", Err: err}
+	}
+	return err
+}
+
+// Answer delivers an answer in one piece.
+func (s *sink) Answer(head *exchange.Head, body []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.c.answerHeader(s.c.w.Header(), head)
+	return s.send(head.Status, body)
+}
+
+// own delivers an answer of the gateway's own.
+func (s *sink) own(status int, body []byte, limits []engine.LimitState) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.c.w.Header()
+	s.c.answerHeader(h, nil)
+	wire.RateHeaders(h, s.c.dialect, limits, time.Now())
+	s.send(status, body)
+}
+
+// pass delivers a backend's refusal as it is; false if it is too late for that.
+func (s *sink) pass(head *exchange.Head, p *exchange.Passed) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.committed {
+		return false
+	}
+	h := s.c.w.Header()
+	s.c.answerHeader(h, head)
+	h[hReason] = []string{s.c.record.Final.Reason.String()}
+	s.send(p.Status, p.Body)
+	return true
+}
+
+// fail tells the client of an error: as an answer while it has none, else as an
+// event, after which the connection is aborted. A client that has left is told
+// nothing.
+func (s *sink) fail(e *sluice.Error, head *exchange.Head) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case e.Reason == sluice.ClientGone || e.Reason == sluice.ClientStalled:
+		s.aborted = true
+	case !s.committed:
+		s.failWhole(e, head)
+	default:
+		s.aborted = true
+		if s.c.streams() && !s.closed {
+			s.write(wire.ErrorEvent(s.c.dialect, e, s.id))
+		}
+	}
+}
+
+// failWhole answers with an error. mu is held.
+func (s *sink) failWhole(e *sluice.Error, head *exchange.Head) {
+	c := s.c
+	status, header, body := wire.Error(c.dialect, e, s.id, c.errorOptions())
+	h := c.w.Header()
+	c.answerHeader(h, head)
+	if head == nil {
+		wire.RateHeaders(h, c.dialect, c.limits, time.Now())
+	}
+	for k, v := range header {
+		h[k] = v
+	}
+	h[hReason] = []string{e.Reason.String()}
+	s.send(status, body)
+}
+
+// send writes a whole JSON answer, each part under its own deadline. mu is held.
+func (s *sink) send(status int, body []byte) error {
+	s.committed = true
+	h := s.c.w.Header()
+	h["Content-Type"] = []string{"application/json"}
+	h["Content-Length"] = []string{strconv.Itoa(len(body))}
+	s.c.w.WriteHeader(status)
+	for {
+		part := body[:min(len(body), writePart)]
+		body = body[len(part):]
+		s.slide()
+		if _, err := s.c.w.Write(part); err != nil {
+			return s.stalled(err)
+		}
+		if len(body) == 0 {
+			return nil
+		}
+	}
+}
+
+func (c *call) streams() bool { return c.head != nil && c.head.Stream }
+
+// close ends the keep-alive and reports whether the connection must be aborted.
+func (s *sink) close() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+	return s.aborted
+}

@@ -1,0 +1,313 @@
+package proxy
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"sluice"
+	"sluice/internal/wire"
+)
+
+func TestErrorsSpeakTheDialect(t *testing.T) {
+	inBubble(t, setup{places: []place{{handler: talk{}}}}, func(t *testing.T, r *rig) {
+		for _, tt := range []struct {
+			method, path, key, version string
+			status                     int
+			kind                       string
+			reason                     string
+		}{
+			{"POST", "/v1/chat/completions", "wrong", "", 401, "", "unauthenticated"},
+			{"POST", "/v1/chat/completions", "", "", 401, "", "unauthenticated"},
+			{"POST", "/v1/messages", "wrong", "2023-06-01", 401, "authentication_error", "unauthenticated"},
+			{"POST", "/v1/chat/completions", clientSecret, "", 400, "invalid_request_error", "invalid_request"},
+			{"POST", "/v1/messages", clientSecret, "2023-06-01", 400, "invalid_request_error", "invalid_request"},
+			{"GET", "/v1/chat/completions", clientSecret, "", 405, "", "method_not_allowed"},
+			{"GET", "/v1/messages", clientSecret, "2023-06-01", 405, "", "method_not_allowed"},
+			{"DELETE", "/v1/models", clientSecret, "", 405, "", "method_not_allowed"},
+			{"POST", "/v1/nothing", clientSecret, "", 404, "", "not_found"},
+			{"POST", "/v1/nothing", clientSecret, "2023-06-01", 404, "not_found_error", "not_found"},
+			{"GET", "/v1/models/nope", clientSecret, "", 404, "", "model_not_found"},
+			{"GET", "/v1/models", "wrong", "", 401, "", "unauthenticated"},
+		} {
+			req, _ := http.NewRequestWithContext(t.Context(), tt.method, "http://gateway"+tt.path, strings.NewReader(`{}`))
+			if tt.version != "" {
+				req.Header.Set("anthropic-version", tt.version)
+				req.Header.Set("x-api-key", tt.key)
+			} else if tt.key != "" {
+				req.Header.Set("authorization", "Bearer "+tt.key)
+			}
+			resp, err := r.client.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, _ := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			var e struct {
+				Type  string
+				Error struct{ Type, Message string }
+			}
+			if err := json.Unmarshal(body, &e); err != nil || e.Error.Message == "" {
+				t.Errorf("%s %s: %q is no error", tt.method, tt.path, body)
+			}
+			if resp.StatusCode != tt.status || tt.kind != "" && e.Error.Type != tt.kind || resp.Header.Get("Sluice-Reason") != tt.reason || resp.Header.Get("Sluice-Request-Id") == "" {
+				t.Errorf("%s %s: got %d %s, reason %q", tt.method, tt.path, resp.StatusCode, body, resp.Header.Get("Sluice-Reason"))
+			}
+			if (e.Type == "error") != (tt.version != "") {
+				t.Errorf("%s %s: the wrong dialect: %s", tt.method, tt.path, body)
+			}
+			if tt.status == 405 && resp.Header.Get("Allow") == "" {
+				t.Errorf("%s %s: no Allow", tt.method, tt.path)
+			}
+			r.want(sluice.Rejected, r.last().Final.Reason, tt.status)
+		}
+	})
+}
+
+func TestModelsInBothDialects(t *testing.T) {
+	inBubble(t, setup{places: []place{{handler: talk{}}, {handler: talk{}, dialect: wire.Anthropic}}}, func(t *testing.T, r *rig) {
+		for _, version := range []string{"", "2023-06-01", "2026-10-21"} {
+			for _, path := range []string{"/v1/models", "/v1/models/m"} {
+				req, _ := http.NewRequestWithContext(t.Context(), "GET", "http://gateway"+path, nil)
+				req.Header.Set("authorization", "Bearer "+clientSecret)
+				if version != "" {
+					req.Header.Set("anthropic-version", version)
+				}
+				resp, err := r.client.Do(req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				body, _ := io.ReadAll(resp.Body)
+				resp.Body.Close()
+				if resp.StatusCode != 200 || !bytes.Contains(body, []byte(`"m"`)) || bytes.Contains(body, []byte("display_name")) != (version != "") {
+					t.Errorf("%s %q: got %d %s", path, version, resp.StatusCode, body)
+				}
+				r.want(sluice.Completed, sluice.ReasonNone, 200)
+			}
+		}
+	})
+}
+
+func TestRequestHeaders(t *testing.T) {
+	inBubble(t, setup{
+		places: []place{{handler: talk{chunks: 1, usage: usage(9, 1)}}},
+		policy: sluice.Policy{Class: sluice.Standard, Models: []sluice.ModelID{"m"}},
+	}, func(t *testing.T, r *rig) {
+		for _, tt := range []struct {
+			name, value string
+			status      int
+		}{
+			{"Sluice-Class", "batch", 200},
+			{"Sluice-Class", "interactive", 403},
+			{"Sluice-Class", "gold", 400},
+			{"Sluice-Max-Wait", "0", 200},
+			{"Sluice-Max-Wait", "2s", 200},
+			{"Sluice-Max-Wait", "-1s", 400},
+			{"Sluice-Max-Wait", "soon", 400},
+			{"Sluice-Task", "triage.v2", 200},
+			{"Sluice-Task", "Bad Task", 400},
+			{"Sluice-Labels", "a=b, c=d", 200},
+			{"Sluice-Labels", "a", 400},
+			{"Sluice-Run", "r1", 400},
+			{"Sluice-Run-Limits", "steps=1", 400},
+			{"Sluice-Risk", "high", 400},
+			{"Idempotency-Key", "k", 200},
+		} {
+			g := r.do(ask{header: http.Header{tt.name: {tt.value}}})
+			if g.status != tt.status {
+				t.Errorf("%s %s: got %d %s", tt.name, tt.value, g.status, g.body)
+			}
+			if tt.status >= 400 {
+				if _, _, msg := errorOf(t, g.body); !strings.Contains(strings.ToLower(msg), strings.ToLower(tt.name)) {
+					t.Errorf("%s: the message does not name it: %s", tt.name, msg)
+				}
+			}
+		}
+		if g := r.do(ask{header: http.Header{"Idempotency-Key": {"k"}}}); g.header.Get("Sluice-Dropped") != "idempotency-key" {
+			t.Errorf("sluice-dropped is %q", g.header.Get("Sluice-Dropped"))
+		}
+		r.do(ask{header: http.Header{"Sluice-Task": {"triage"}, "Sluice-Labels": {"a=b"}, "Sluice-Class": {"batch"}}})
+		if f := r.last().Final; f.Task != "triage" || len(f.Labels) != 1 || f.Class != sluice.Batch {
+			t.Errorf("recorded task %q, labels %v, class %v", f.Task, f.Labels, f.Class)
+		}
+		if g := r.do(ask{body: `{"model":"other","messages":[]}`}); g.status != 403 {
+			t.Errorf("a model that is not allowed: got %d", g.status)
+		}
+	})
+}
+
+// Nothing of the client's credential, addresses or sluice headers goes upstream.
+func TestWhatTheBackendSees(t *testing.T) {
+	var seen http.Header
+	var body []byte
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen = r.Header
+		body, _ = io.ReadAll(r.Body)
+		w.Header().Set("Set-Cookie", "a=b")
+		w.Header().Set("Openai-Organization", "operator")
+		w.Header().Set("X-Ratelimit-Remaining-Requests", "7")
+		w.Header().Set("Openai-Processing-Ms", "12")
+		talk{chunks: 1, usage: usage(9, 1)}.ServeHTTP(w, r)
+	})
+	inBubble(t, setup{places: []place{{handler: h}}}, func(t *testing.T, r *rig) {
+		in := `{ "model" : "m", "messages":[{"role":"user","content":"hi"}], "x_unknown": [1, {"a":2}] }`
+		g := r.do(ask{body: in, header: http.Header{"Sluice-Task": {"x"}, "X-Forwarded-For": {"10.1.1.1"}, "Cookie": {"s=1"}, "Openai-Beta": {"b"}}})
+		if got := string(body); got != strings.Replace(in, `"m"`, `"up"`, 1) {
+			t.Errorf("the body became %s", got)
+		}
+		if seen.Get("Authorization") != "Bearer "+upstreamSecret || seen.Get("Sluice-Task") != "" || seen.Get("X-Forwarded-For") != "" || seen.Get("Cookie") != "" {
+			t.Errorf("the backend saw %v", seen)
+		}
+		for k, want := range map[string]string{"Set-Cookie": "", "Openai-Organization": "", "X-Ratelimit-Remaining-Requests": "", "Openai-Processing-Ms": "12"} {
+			if got := g.header.Get(k); got != want {
+				t.Errorf("the client got %s: %q, want %q", k, got, want)
+			}
+		}
+	})
+}
+
+// A refusal that is the client's own mistake arrives as the backend wrote it.
+func TestRefusalPassesAsItIs(t *testing.T) {
+	body := `{"error":{"message":"max_tokens is too large","type":"invalid_request_error","param":"max_tokens","code":"invalid_value"}}`
+	inBubble(t, setup{places: []place{{handler: answers(400, body)}, {handler: talk{chunks: 1}, fallback: true}}}, func(t *testing.T, r *rig) {
+		if g := r.do(ask{}); g.status != 400 || g.body != body || g.header.Get("Sluice-Backend") != "b0" {
+			t.Errorf("got %d %s", g.status, g.body)
+		}
+		if n := r.net.Dials("b1:80"); n != 0 {
+			t.Errorf("the fallback was dialled %d times", n)
+		}
+	})
+}
+
+// C6: a body that comes too slowly is refused before anything is held.
+func TestC6SlowBody(t *testing.T) {
+	inBubble(t, setup{places: []place{{handler: talk{}}}, options: func(o *Options) { o.BodyRate = 1000; o.BodyGrace = 5 * time.Second }}, func(t *testing.T, r *rig) {
+		pr, pw := io.Pipe()
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for range 100 {
+				if _, err := pw.Write([]byte(`{"model":"m",`)); err != nil {
+					return
+				}
+				time.Sleep(time.Second)
+			}
+		})
+		req := r.request(ask{})
+		req.Body, req.ContentLength = pr, -1
+		start := time.Now()
+		resp, err := r.client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		pr.Close()
+		wg.Wait()
+		if resp.StatusCode != 408 || time.Since(start) > 6*time.Second {
+			t.Errorf("got %d %s after %v", resp.StatusCode, body, time.Since(start))
+		}
+		r.want(sluice.Rejected, sluice.BodyTimeout, 408)
+		if v := r.gate.Dump(1); v.Open != 0 {
+			t.Errorf("%d open", v.Open)
+		}
+	})
+}
+
+func TestBodyBound(t *testing.T) {
+	inBubble(t, setup{places: []place{{handler: talk{}}}, options: func(o *Options) { o.MaxBody = 1 << 20 }}, func(t *testing.T, r *rig) {
+		for _, declared := range []bool{true, false} {
+			req := r.request(ask{body: strings.Repeat(" ", 1<<20+1)})
+			if !declared {
+				req.Body, req.ContentLength = io.NopCloser(req.Body), -1
+			}
+			resp, err := r.client.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if resp.StatusCode != 413 {
+				t.Errorf("declared %v: got %d", declared, resp.StatusCode)
+			}
+			r.want(sluice.Rejected, sluice.BodyTooLarge, 413)
+		}
+	})
+}
+
+func TestClientLeavesInMidBody(t *testing.T) {
+	inBubble(t, setup{places: []place{{handler: talk{}}}}, func(t *testing.T, r *rig) {
+		conn, err := r.net.Dial(t.Context(), "tcp", "gateway:80")
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.WriteString(conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: gateway\r\nAuthorization: Bearer "+clientSecret+"\r\nContent-Length: 1000\r\n\r\n{\"model\":")
+		time.Sleep(time.Second)
+		conn.Close()
+		r.want(sluice.Cancelled, sluice.ClientGone, 499)
+	})
+}
+
+// cP1: the most that a large body takes is the body and its spliced copy.
+func TestCP1LargeBody(t *testing.T) {
+	const size = 20 << 20
+	var received int64
+	var peak uint64
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		received, _ = io.Copy(io.Discard, r.Body)
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		peak = m.HeapAlloc
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, `{"id":"c","object":"chat.completion","created":1,"model":"up","choices":[{"index":0,"message":{"role":"assistant","content":"ok"},"finish_reason":"stop"}],"usage":`+usage(900, 1)+`}`)
+	})
+	inBubble(t, setup{places: []place{{handler: h}}}, func(t *testing.T, r *rig) {
+		body := `{"model":"m","messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,` + strings.Repeat("A", size) + `"}}]}]}`
+		runtime.GC()
+		var before runtime.MemStats
+		runtime.ReadMemStats(&before)
+		g := r.do(ask{body: body})
+		if g.status != 200 || received < size {
+			t.Fatalf("got %d %s, %d bytes received", g.status, g.body, received)
+		}
+		grown := int64(peak) - int64(before.HeapAlloc)
+		t.Logf("heap grew by %.1f × the body", float64(grown)/size)
+		if grown > 2*size+4<<20 {
+			t.Errorf("heap grew by %d MiB for a body of %d MiB", grown>>20, size>>20)
+		}
+	})
+}
+
+// P12: a panic is one request's failure.
+func TestP12Panic(t *testing.T) {
+	inBubble(t, setup{
+		places:  []place{{handler: talk{chunks: 3, gap: time.Second, usage: usage(9, 3)}}},
+		options: func(o *Options) { o.Table = nil }, // what lists models panics
+	}, func(t *testing.T, r *rig) {
+		var wg sync.WaitGroup
+		var g got
+		wg.Go(func() { g = r.do(ask{stream: true}) })
+		synctest.Wait()
+		req, _ := http.NewRequestWithContext(t.Context(), "GET", "http://gateway/v1/models", nil)
+		req.Header.Set("authorization", "Bearer "+clientSecret)
+		resp, err := r.client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != 500 {
+			t.Errorf("got %d", resp.StatusCode)
+		}
+		r.want(sluice.Failed, sluice.InternalError, 500)
+		wg.Wait()
+		if g.status != 200 || g.err != nil {
+			t.Errorf("the other request got %d %v", g.status, g.err)
+		}
+	})
+}
