@@ -218,8 +218,10 @@ const (
 func Credential(h http.Header, prefer Prefer) (string, error) {
 	authorization, apiKey := h["Authorization"], h["X-Api-Key"]
 	if len(authorization) > 1 || len(apiKey) > 1 {
-		return "", &sluice.Error{Kind: sluice.KindUnauthenticated, Reason: sluice.Unauthenticated,
-			Msg: "the credential header stands more than once", Hint: "send it once"}
+		return "", &sluice.Error{
+			Kind: sluice.KindUnauthenticated, Reason: sluice.Unauthenticated,
+			Msg: "the credential header stands more than once", Hint: "send it once",
+		}
 	}
 	var bearer, key string
 	if len(authorization) == 1 {
@@ -238,8 +240,10 @@ func Credential(h http.Header, prefer Prefer) (string, error) {
 	case second != "":
 		return second, nil
 	}
-	return "", &sluice.Error{Kind: sluice.KindUnauthenticated, Reason: sluice.Unauthenticated,
-		Msg: "the request has no API key", Hint: "send it as Authorization: Bearer slk_… or x-api-key: slk_…"}
+	return "", &sluice.Error{
+		Kind: sluice.KindUnauthenticated, Reason: sluice.Unauthenticated,
+		Msg: "the request has no API key", Hint: "send it as Authorization: Bearer slk_… or x-api-key: slk_…",
+	}
 }
 
 func bearerToken(v string) string {

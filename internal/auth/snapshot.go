@@ -1,7 +1,6 @@
 package auth
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -205,11 +204,15 @@ func (e *entry) refuse(s *Snapshot, live bool, now time.Time) *sluice.Error {
 	case e.broken != "" && s.partial:
 		return notReady()
 	case e.broken != "":
-		return &sluice.Error{Kind: sluice.KindForbidden, Reason: sluice.PermissionDenied,
-			Msg: "the API key " + e.broken, Hint: "the gateway's operator must mend its records"}
+		return &sluice.Error{
+			Kind: sluice.KindForbidden, Reason: sluice.PermissionDenied,
+			Msg: "the API key " + e.broken, Hint: "the gateway's operator must mend its records",
+		}
 	case e.tenant.Suspended:
-		return &sluice.Error{Kind: sluice.KindForbidden, Reason: sluice.PermissionDenied,
-			Msg: fmt.Sprintf("tenant %q is suspended", e.tenant.ID), Hint: "ask the gateway's operator"}
+		return &sluice.Error{
+			Kind: sluice.KindForbidden, Reason: sluice.PermissionDenied,
+			Msg: fmt.Sprintf("tenant %q is suspended", e.tenant.ID), Hint: "ask the gateway's operator",
+		}
 	}
 	return nil
 }
@@ -242,65 +245,18 @@ func deny(reason sluice.Reason, msg, hint string) *sluice.Error {
 }
 
 func notReady() *sluice.Error {
-	return &sluice.Error{Kind: sluice.KindOverloaded, Reason: sluice.NotReady, RetryAfter: time.Second,
-		Msg: "the gateway has not loaded its keys yet", Hint: "try again in a moment"}
+	return &sluice.Error{
+		Kind: sluice.KindOverloaded, Reason: sluice.NotReady, RetryAfter: time.Second,
+		Msg: "the gateway has not loaded its keys yet", Hint: "try again in a moment",
+	}
 }
 
 // Problems tells, for a log and the admin API, which records could not be used
 // and why; at most 100.
 func (s *Snapshot) Problems() []string { return slices.Clone(s.problems) }
 
-// Partial reports whether a source has not loaded yet.
-func (s *Snapshot) Partial() bool { return s.partial }
-
 // Keys is how many keys there are.
 func (s *Snapshot) Keys() int { return len(s.keys) }
 
 // Tenants is how many tenants are known.
 func (s *Snapshot) Tenants() int { return len(s.tenants) }
-
-// Key finds a key's record.
-func (s *Snapshot) Key(id sluice.KeyID) (Key, bool) {
-	if e := s.keys[id]; e != nil {
-		return *e.key, true
-	}
-	return Key{}, false
-}
-
-// Policy is what applies to a key, nil if there is no such key or its records
-// are broken.
-func (s *Snapshot) Policy(id sluice.KeyID) *sluice.Policy {
-	if e := s.keys[id]; e != nil {
-		return e.principal.Policy
-	}
-	return nil
-}
-
-// Tenant finds a tenant's record.
-func (s *Snapshot) Tenant(id sluice.TenantID) (Tenant, bool) {
-	if t := s.tenants[id]; t != nil {
-		return *t, true
-	}
-	return Tenant{}, false
-}
-
-// Plan finds a plan's record.
-func (s *Snapshot) Plan(id sluice.PlanID) (Plan, bool) {
-	if p := s.plans[id]; p != nil {
-		return *p, true
-	}
-	return Plan{}, false
-}
-
-// Principals is the policy of every usable key, ordered by key id: what a
-// counter's configuration is made from at start.
-func (s *Snapshot) Principals() []sluice.Principal {
-	out := make([]sluice.Principal, 0, len(s.keys))
-	for _, e := range s.keys {
-		if e.principal.Policy != nil {
-			out = append(out, e.principal)
-		}
-	}
-	slices.SortFunc(out, func(a, b sluice.Principal) int { return cmp.Compare(a.Key, b.Key) })
-	return out
-}

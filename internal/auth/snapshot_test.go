@@ -15,6 +15,8 @@ var epoch = time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
 
 func (s *Snapshot) testTime() time.Time { return epoch }
 
+func (s *Snapshot) policy(id sluice.KeyID) *sluice.Policy { return s.keys[id].principal.Policy }
+
 func cmpFields(v any) []string {
 	var out []string
 	for _, f := range reflect.VisibleFields(reflect.TypeOf(v)) {
@@ -139,6 +141,9 @@ func TestFirstSourceWins(t *testing.T) {
 	if _, err := s.Identify(m.Key.Reveal(), epoch); err != nil {
 		t.Error(err)
 	}
+	if s.Keys() != 1 || s.Tenants() != 1 {
+		t.Errorf("%d keys, %d tenants", s.Keys(), s.Tenants())
+	}
 	if len(s.Problems()) != 3 || !strings.Contains(strings.Join(s.Problems(), "\n"), `tenant "acme" of the store is shadowed by the one of sluice.yaml:7`) {
 		t.Errorf("got %q", s.Problems())
 	}
@@ -156,17 +161,17 @@ func TestPolicyPointersAreSharedAndStable(t *testing.T) {
 		return r
 	}
 	one := Compile(CompileOptions{}, records(1))
-	if one.Policy(a.Ref.ID) != one.Policy(b.Ref.ID) || one.Policy(a.Ref.ID) == one.Policy(c.Ref.ID) {
+	if one.policy(a.Ref.ID) != one.policy(b.Ref.ID) || one.policy(a.Ref.ID) == one.policy(c.Ref.ID) {
 		t.Error("keys share a policy exactly when its content is the same")
 	}
 	two := Compile(CompileOptions{Before: one}, records(1))
 	for _, m := range []Minted{a, b, c} {
-		if one.Policy(m.Ref.ID) != two.Policy(m.Ref.ID) {
+		if one.policy(m.Ref.ID) != two.policy(m.Ref.ID) {
 			t.Error("a policy that did not change has a new pointer")
 		}
 	}
 	three := Compile(CompileOptions{Before: two}, records(2))
-	if three.Policy(a.Ref.ID) == one.Policy(a.Ref.ID) {
+	if three.policy(a.Ref.ID) == one.policy(a.Ref.ID) {
 		t.Error("a policy that changed kept its pointer")
 	}
 }

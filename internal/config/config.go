@@ -56,7 +56,7 @@ type Admin struct {
 
 // Log is the log.
 type Log struct {
-	Level  LogLevel  `json:"level,optional" jsonschema:"debug, info, warn or error"`
+	Level  LogLevel  `json:"level" zero:"meant" jsonschema:"debug, info, warn or error"`
 	Format LogFormat `json:"format,omitempty" jsonschema:"text or json"`
 }
 
@@ -169,7 +169,7 @@ type Backend struct {
 	Model         string        `json:"model" jsonschema:"the provider's name of the model"`
 	Region        string        `json:"region,omitempty" jsonschema:"where it runs"`
 	Domain        string        `json:"domain,omitempty" jsonschema:"failure domain: what fails together; the provider's name if left out"`
-	Weight        int64         `json:"weight,optional" jsonschema:"share of the pool's requests; 0 takes no new ones"`
+	Weight        int64         `json:"weight" zero:"meant" jsonschema:"share of the pool's requests; 0 takes no new ones"`
 	Capacity      Capacity      `json:"capacity,omitempty" jsonschema:"what it holds at a time"`
 	Context       Count         `json:"context,omitempty" jsonschema:"context length in tokens; the catalogue's if left out"`
 	MaxOutput     Count         `json:"max_output,omitempty" jsonschema:"largest output in tokens; the catalogue's if left out"`
@@ -221,9 +221,9 @@ type Evaluated struct {
 
 // Plan is what tenants have in common; each has its own counters.
 type Plan struct {
-	Class        sluice.Class      `json:"class,optional" jsonschema:"class of a request that asks for none: interactive, standard or batch"`
+	Class        sluice.Class      `json:"class" zero:"meant" jsonschema:"class of a request that asks for none: interactive, standard or batch"`
 	Classes      []sluice.Class    `json:"classes,omitempty" jsonschema:"higher classes that a request may ask for; lower ones it always may"`
-	Weight       int64             `json:"weight,optional" jsonschema:"share between tenants, at least 1"`
+	Weight       int64             `json:"weight" zero:"meant" jsonschema:"share between tenants, at least 1"`
 	Models       []string          `json:"models,omitempty" jsonschema:"models that may be asked for; all if left out"`
 	MaxWait      Duration          `json:"max_wait,omitempty" jsonschema:"longest time in a queue; the pool's if left out"`
 	MaxOutput    Count             `json:"max_output,omitempty" jsonschema:"output bound of a request that names none; the model's if left out"`

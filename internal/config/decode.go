@@ -295,12 +295,18 @@ func (d *decoder) sequence(n node, v reflect.Value, path string) {
 	v.Set(out)
 }
 
-// requireFields reports the fields that must be there, those whose tag has no
-// option (omitempty, or optional where the zero value means something), and are not.
+// mayBeLeftOut reports whether a field is optional: its tag says omitempty, or
+// zero where the zero value means something and is written out.
+func mayBeLeftOut(f reflect.StructField) bool {
+	return strings.Contains(f.Tag.Get("json"), ",") || meantZero(f)
+}
+
+func meantZero(f reflect.StructField) bool { return f.Tag.Get("zero") != "" }
+
+// requireFields reports the fields that must be there and are not.
 func (d *decoder) requireFields(n node, t reflect.Type, path string) {
 	for _, f := range reflect.VisibleFields(t) {
-		tag := f.Tag.Get("json")
-		if !f.IsExported() || f.Anonymous || tag == "" || strings.Contains(tag, ",") {
+		if !f.IsExported() || f.Anonymous || fieldName(f) == "" || mayBeLeftOut(f) {
 			continue
 		}
 		at := join(path, fieldName(f))

@@ -14,6 +14,8 @@ import (
 	"sluice"
 )
 
+//go:generate go test . -run IsCurrent -update
+
 // SchemaJSON is the JSON Schema of the configuration file, for editors. Schema
 // makes it.
 //
@@ -109,8 +111,8 @@ func moment() *jsonschema.Schema {
 	return pattern(`[0-9]{4}-[0-9]{2}-[0-9]{2}(T.*)?`, "2026-11-01")
 }
 
-// relax makes the schema say what the decoder does: fields with an option in
-// their tag may be left out, and a section may be empty.
+// relax makes the schema say what the decoder does about fields that may be
+// left out.
 func relax(t reflect.Type, s *jsonschema.Schema) {
 	if s == nil {
 		return
@@ -131,8 +133,8 @@ func relax(t reflect.Type, s *jsonschema.Schema) {
 		relax(t.Elem(), s.Items)
 	case t.Kind() == reflect.Struct && len(s.Properties) > 0:
 		for _, f := range reflect.VisibleFields(t) {
-			name, option, _ := strings.Cut(f.Tag.Get("json"), ",")
-			if option != "" {
+			name := fieldName(f)
+			if mayBeLeftOut(f) {
 				s.Required = slices.DeleteFunc(s.Required, func(r string) bool { return r == name })
 			}
 			relax(f.Type, s.Properties[name])
@@ -202,14 +204,14 @@ func sections() []section {
 }
 
 func defaultOf(f reflect.StructField, v reflect.Value) string {
-	if !strings.Contains(f.Tag.Get("json"), ",") {
+	if !mayBeLeftOut(f) {
 		return "required"
 	}
 	x := v.FieldByIndex(f.Index)
 	if x.Type() == reflect.TypeFor[UnknownPrice]() {
 		return "`refuse`"
 	}
-	if x.Kind() == reflect.Struct || x.Kind() == reflect.Pointer || x.IsZero() && !strings.Contains(f.Tag.Get("json"), ",optional") {
+	if x.Kind() == reflect.Struct || x.Kind() == reflect.Pointer || x.IsZero() && !meantZero(f) {
 		return ""
 	}
 	b, err := marshal(x.Interface())
@@ -286,7 +288,7 @@ func Reference() []byte {
 
 const referenceHead = `# Configuration reference
 
-Generated from the code by ` + "`go test ./internal/config -run Reference -update`" + `; edit the struct tags there.
+Generated from the code by ` + "`go generate ./internal/config`" + `; edit the struct tags there.
 
 One YAML file. Unknown and repeated keys are mistakes. ` + "`sluice check FILE`" + ` tells every mistake with line, column, cause and fix, and what is
 questionable. A reload that fails changes nothing. What the file declares it owns: plans, tenants and keys of the file are read-only in the API.
