@@ -3,6 +3,7 @@ package admin
 import (
 	"cmp"
 	"context"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -118,17 +119,18 @@ func parseExpiry(s string, now time.Time) (time.Time, error) {
 
 // The inputs and outputs of the key operations.
 type (
-	keyPath struct {
-		tenantPath
+	// KeyPath is the key that a path names.
+	KeyPath struct {
+		TenantPath
 		Key string `path:"key" maxLength:"64"`
 	}
 	keyRef struct {
-		keyPath
-		dryRun
+		KeyPath
+		Mutation
 	}
 	createKeyIn struct {
-		tenantPath
-		dryRun
+		TenantPath
+		Mutation
 		Body struct {
 			Project string `json:"project,omitempty" maxLength:"64" doc:"Empty: default"`
 			Env     string `json:"env,omitempty" maxLength:"12" doc:"Label in the credential: 1 to 12 of a-z and 0-9"`
@@ -136,13 +138,13 @@ type (
 		}
 	}
 	updateKeyIn struct {
-		keyPath
-		dryRun
+		KeyPath
+		Mutation
 		Body KeyFields
 	}
 	rotateKeyIn struct {
-		keyPath
-		dryRun
+		KeyPath
+		Mutation
 		Body struct {
 			Overlap string `json:"overlap,omitempty" doc:"How long the secrets that it has now go on working, at most 720h; empty: 24h"`
 		}
@@ -161,7 +163,7 @@ func (a *API) registerKeys(api huma.API) {
 	const all, one = "/admin/v1/tenants/{tenant}/keys", "/admin/v1/tenants/{tenant}/keys/{key}"
 	register(a, api, huma.Operation{OperationID: "list-keys", Method: http.MethodGet, Path: all, Summary: "List a tenant's keys", Tags: tags, Errors: []int{404}}, a.listKeys)
 	register(a, api, huma.Operation{OperationID: "show-key", Method: http.MethodGet, Path: one, Summary: "Show a key", Tags: tags, Errors: []int{404}},
-		func(ctx context.Context, in *keyPath) (*keyOut, error) {
+		func(ctx context.Context, in *KeyPath) (*keyOut, error) {
 			k, err := a.records.key(ctx, sluice.TenantID(in.Tenant), sluice.KeyID(in.Key))
 			return &keyOut{Body: a.keyView(&k)}, err
 		})
@@ -171,7 +173,7 @@ func (a *API) registerKeys(api huma.API) {
 	register(a, api, huma.Operation{OperationID: "revoke-key", Method: http.MethodPost, Path: one + "/revoke", Summary: "End a key for ever, at once", Tags: tags, Errors: []int{404, 409}}, a.revokeKey)
 }
 
-func (a *API) listKeys(ctx context.Context, in *tenantPath) (*keysOut, error) {
+func (a *API) listKeys(ctx context.Context, in *TenantPath) (*keysOut, error) {
 	all, err := a.records.keys(ctx, sluice.TenantID(in.Tenant))
 	if err != nil {
 		return nil, err
@@ -187,7 +189,7 @@ func (a *API) listKeys(ctx context.Context, in *tenantPath) (*keysOut, error) {
 func (a *API) createKey(ctx context.Context, in *createKeyIn) (*newKeyOut, error) {
 	a.records.mu.Lock()
 	defer a.records.mu.Unlock()
-	t, err := a.records.writable(ctx, sluice.TenantID(in.Tenant))
+	t, err := a.records.tenant(ctx, sluice.TenantID(in.Tenant))
 	if err != nil {
 		return nil, err
 	}
@@ -199,27 +201,24 @@ func (a *API) createKey(ctx context.Context, in *createKeyIn) (*newKeyOut, error
 	if err != nil {
 		return nil, err
 	}
-	now := a.o.Now().UTC()
 	k := auth.Key{
-		ID: minted.Ref.ID, Env: minted.Ref.Env, Tenant: t.ID, Project: project, Created: now, Updated: now,
+		ID: minted.Ref.ID, Env: minted.Ref.Env, Tenant: t.ID, Project: project,
 		Secrets: []auth.SecretHash{{Hash: minted.Ref.Hash(a.o.Hasher)}},
 	}
-	if err := in.Body.KeyFields.apply(&k, now); err != nil {
+	if err := in.Body.KeyFields.apply(&k, a.o.Now()); err != nil {
 		return nil, err
 	}
-	out := &newKeyOut{Body: NewKey{Key: a.keyView(&k)}}
 	if in.DryRun {
-		return out, nil
+		return &newKeyOut{Body: NewKey{Key: a.keyView(&k)}}, nil
 	}
 	if err := a.o.Keys.CreateKey(ctx, k); err != nil {
 		return nil, err
 	}
-	out.Body.Credential = minted.Key.Reveal()
-	return out, a.changed(ctx, "key created", string(k.ID))
+	return a.shownOnce(ctx, &k, minted, "key created")
 }
 
 // changeable finds a key that may be changed here and has not been revoked.
-func (a *API) changeable(ctx context.Context, in *keyPath) (auth.Key, error) {
+func (a *API) changeable(ctx context.Context, in *KeyPath) (auth.Key, error) {
 	k, err := a.records.key(ctx, sluice.TenantID(in.Tenant), sluice.KeyID(in.Key))
 	if err != nil {
 		return k, err
@@ -233,22 +232,44 @@ func (a *API) changeable(ctx context.Context, in *keyPath) (auth.Key, error) {
 	return k, nil
 }
 
-// storeKey replaces a key, unless it is a dry run.
+// shownOnce makes a new secret take effect and answers it. It is answered even
+// if the gateway could not read it back yet: it is stored and can never be shown
+// again.
+func (a *API) shownOnce(ctx context.Context, k *auth.Key, m auth.Minted, what string) (*newKeyOut, error) {
+	if err := a.keyChanged(ctx, k, what); err != nil {
+		a.o.Log.LogAttrs(ctx, slog.LevelWarn, "new key not in force yet", slog.String("id", string(k.ID)), slog.Any("error", err))
+	}
+	return &newKeyOut{Body: NewKey{Key: a.keyView(k), Credential: m.Key.Reveal()}}, nil
+}
+
+// keyChanged makes a change take effect and reads what the store has now.
+func (a *API) keyChanged(ctx context.Context, k *auth.Key, what string) error {
+	if err := a.changed(ctx, what, string(k.ID)); err != nil {
+		return err
+	}
+	now, err := a.records.key(ctx, k.Tenant, k.ID)
+	if err == nil {
+		*k = now
+	}
+	return err
+}
+
+// storeKey replaces a key, unless it is a dry run, and reads it again. The store
+// finds a change by somebody else in between by k.Updated.
 func (a *API) storeKey(ctx context.Context, k *auth.Key, dry bool, what string) error {
-	k.Updated = a.o.Now().UTC()
 	if dry {
 		return nil
 	}
 	if err := a.o.Keys.UpdateKey(ctx, *k); err != nil {
 		return err
 	}
-	return a.changed(ctx, what, string(k.ID))
+	return a.keyChanged(ctx, k, what)
 }
 
 func (a *API) updateKey(ctx context.Context, in *updateKeyIn) (*keyOut, error) {
 	a.records.mu.Lock()
 	defer a.records.mu.Unlock()
-	k, err := a.changeable(ctx, &in.keyPath)
+	k, err := a.changeable(ctx, &in.KeyPath)
 	if err != nil {
 		return nil, err
 	}
@@ -271,7 +292,7 @@ func (a *API) rotateKey(ctx context.Context, in *rotateKeyIn) (*newKeyOut, error
 	if err != nil {
 		return nil, err
 	}
-	k, err := a.changeable(ctx, &in.keyPath)
+	k, err := a.changeable(ctx, &in.KeyPath)
 	if err != nil {
 		return nil, err
 	}
@@ -280,14 +301,13 @@ func (a *API) rotateKey(ctx context.Context, in *rotateKeyIn) (*newKeyOut, error
 		return nil, err
 	}
 	k.Rotate(minted.Ref.Hash(a.o.Hasher), a.o.Now().UTC(), overlap)
-	if err := a.storeKey(ctx, &k, in.DryRun, "key rotated"); err != nil {
+	if in.DryRun {
+		return &newKeyOut{Body: NewKey{Key: a.keyView(&k)}}, nil
+	}
+	if err := a.o.Keys.UpdateKey(ctx, k); err != nil {
 		return nil, err
 	}
-	out := &newKeyOut{Body: NewKey{Key: a.keyView(&k)}}
-	if !in.DryRun {
-		out.Body.Credential = minted.Key.Reveal()
-	}
-	return out, nil
+	return a.shownOnce(ctx, &k, minted, "key rotated")
 }
 
 // revokeKey ends a key. Revoking again changes nothing and succeeds.

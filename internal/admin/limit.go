@@ -79,7 +79,7 @@ func (a Amount) String() string {
 func (Amount) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{
 		Description: `A count, or a text such as "200k", "1M" or "$100"; null removes the limit`,
-		OneOf:       []*huma.Schema{{Type: "integer"}, {Type: "string"}, {Type: "null"}},
+		OneOf:       []*huma.Schema{{Type: "integer"}, {Type: "string", Nullable: true}},
 	}
 }
 

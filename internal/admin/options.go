@@ -15,6 +15,7 @@ import (
 // Plans keeps plans.
 type Plans interface {
 	Plans(ctx context.Context) ([]auth.Plan, error)
+	Plan(ctx context.Context, id sluice.PlanID) (auth.Plan, error)
 	CreatePlan(ctx context.Context, p auth.Plan) error
 	UpdatePlan(ctx context.Context, p auth.Plan) error
 	DeletePlan(ctx context.Context, id sluice.PlanID) error
@@ -23,6 +24,7 @@ type Plans interface {
 // Tenants keeps tenants and their projects.
 type Tenants interface {
 	Tenants(ctx context.Context) ([]auth.Tenant, error)
+	Tenant(ctx context.Context, id sluice.TenantID) (auth.Tenant, error)
 	CreateTenant(ctx context.Context, t auth.Tenant) error
 	UpdateTenant(ctx context.Context, t auth.Tenant) error
 	DeleteTenant(ctx context.Context, id sluice.TenantID) error
@@ -31,6 +33,7 @@ type Tenants interface {
 // Keys keeps keys. Every look-up names the tenant.
 type Keys interface {
 	Keys(ctx context.Context, t sluice.TenantID) ([]auth.Key, error)
+	Key(ctx context.Context, t sluice.TenantID, id sluice.KeyID) (auth.Key, error)
 	CreateKey(ctx context.Context, k auth.Key) error
 	UpdateKey(ctx context.Context, k auth.Key) error
 }
@@ -72,7 +75,7 @@ type Options struct {
 	// (ledger.Journal.Flush), so that a question right after a request finds it.
 	Flush func(ctx context.Context) error
 	// Reload reads the configuration again. A failed reload changes nothing; its
-	// error is shown to the operator, each error of Unwrap() []error by itself.
+	// error is shown to the operator, as single mistakes if it is a Problems.
 	Reload func(ctx context.Context) (Reloaded, error)
 
 	Metrics     http.Handler // nil: no /metrics
@@ -81,6 +84,12 @@ type Options struct {
 	Build Build
 	Log   *slog.Logger     // nil discards; one line per change
 	Now   func() time.Time // nil is time.Now
+}
+
+// Problems is an error that is several, each with its place in a file.
+type Problems interface {
+	error
+	Details() []ProblemDetail
 }
 
 // Reloaded says what a reload put in force.

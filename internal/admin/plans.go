@@ -150,29 +150,32 @@ func (f *PlanFields) applyLimits(p *auth.Plan) (err error) {
 	return nil
 }
 
-// The inputs and outputs of the plan operations.
+// The inputs and outputs of the plan operations. Those that are embedded are
+// exported because the library reads no parameter of an unexported one.
 type (
-	planPath struct {
+	// PlanPath is the plan that a path names.
+	PlanPath struct {
 		Plan string `path:"plan" maxLength:"64"`
 	}
-	dryRun struct {
+	// Mutation is what every change takes.
+	Mutation struct {
 		DryRun bool `query:"dry_run" doc:"Check everything and answer alike, but change nothing"`
 	}
 	createPlanIn struct {
-		dryRun
+		Mutation
 		Body struct {
 			ID string `json:"id" maxLength:"64" doc:"1 to 64 of a-z, 0-9, dot, underscore and hyphen"`
 			PlanFields
 		}
 	}
 	updatePlanIn struct {
-		planPath
-		dryRun
+		PlanPath
+		Mutation
 		Body PlanFields
 	}
 	planRef struct {
-		planPath
-		dryRun
+		PlanPath
+		Mutation
 	}
 	planOut  struct{ Body Plan }
 	plansOut struct {
@@ -187,7 +190,7 @@ func (a *API) registerPlans(api huma.API) {
 	tags := []string{"plans"}
 	register(a, api, huma.Operation{OperationID: "list-plans", Method: http.MethodGet, Path: "/admin/v1/plans", Summary: "List plans", Tags: tags}, a.listPlans)
 	register(a, api, huma.Operation{OperationID: "show-plan", Method: http.MethodGet, Path: "/admin/v1/plans/{plan}", Summary: "Show a plan", Tags: tags, Errors: []int{404}},
-		func(ctx context.Context, in *planPath) (*planOut, error) {
+		func(ctx context.Context, in *PlanPath) (*planOut, error) {
 			p, err := a.records.plan(ctx, sluice.PlanID(in.Plan))
 			return &planOut{Body: planView(&p)}, err
 		})
@@ -215,30 +218,27 @@ func (a *API) createPlan(ctx context.Context, in *createPlanIn) (*planOut, error
 	if err := sluice.ValidName(in.Body.ID); err != nil {
 		return nil, sluice.Invalid("id", "%s", err)
 	}
-	all, err := a.records.plans(ctx)
-	if err != nil {
-		return nil, err
-	}
 	p := auth.DefaultPlan(sluice.PlanID(in.Body.ID))
-	if old, ok := find(all, p.ID, planID); ok {
+	old, err := a.records.plan(ctx, p.ID)
+	switch {
+	case err == nil:
 		if err := owned("plan", in.Body.ID, old.Origin); err != nil {
 			return nil, err
 		}
 		return nil, exists("plan", in.Body.ID)
+	case sluice.AsError(err).Kind != sluice.KindNotFound:
+		return nil, err
 	}
 	if err := in.Body.PlanFields.apply(&p); err != nil {
 		return nil, err
 	}
-	p.Created = a.o.Now().UTC()
-	p.Updated = p.Created
-	out := &planOut{Body: planView(&p)}
 	if in.DryRun {
-		return out, nil
+		return &planOut{Body: planView(&p)}, nil
 	}
 	if err := a.o.Plans.CreatePlan(ctx, p); err != nil {
 		return nil, err
 	}
-	return out, a.changed(ctx, "plan created", in.Body.ID)
+	return a.planChanged(ctx, p.ID, "plan created")
 }
 
 func (a *API) updatePlan(ctx context.Context, in *updatePlanIn) (*planOut, error) {
@@ -254,15 +254,22 @@ func (a *API) updatePlan(ctx context.Context, in *updatePlanIn) (*planOut, error
 	if err := in.Body.apply(&p); err != nil {
 		return nil, err
 	}
-	p.Updated = a.o.Now().UTC()
-	out := &planOut{Body: planView(&p)}
 	if in.DryRun {
-		return out, nil
+		return &planOut{Body: planView(&p)}, nil
 	}
 	if err := a.o.Plans.UpdatePlan(ctx, p); err != nil {
 		return nil, err
 	}
-	return out, a.changed(ctx, "plan updated", in.Plan)
+	return a.planChanged(ctx, p.ID, "plan updated")
+}
+
+// planChanged makes a change take effect and answers what the store has now.
+func (a *API) planChanged(ctx context.Context, id sluice.PlanID, what string) (*planOut, error) {
+	if err := a.changed(ctx, what, string(id)); err != nil {
+		return nil, err
+	}
+	p, err := a.records.plan(ctx, id)
+	return &planOut{Body: planView(&p)}, err
 }
 
 func (a *API) deletePlan(ctx context.Context, in *planRef) (*noneOut, error) {

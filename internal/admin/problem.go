@@ -28,7 +28,7 @@ type Problem struct {
 // ProblemDetail is one of several mistakes.
 type ProblemDetail struct {
 	Message  string `json:"message" doc:"What is wrong"`
-	Location string `json:"location,omitempty" doc:"Where: a path in the request"`
+	Location string `json:"location,omitempty" doc:"Where: a path in the request, or file:line:column and path"`
 }
 
 // Error implements error.

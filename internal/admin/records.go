@@ -84,15 +84,10 @@ func (r *records) plans(ctx context.Context) ([]auth.Plan, error) {
 }
 
 func (r *records) plan(ctx context.Context, id sluice.PlanID) (auth.Plan, error) {
-	all, err := r.plans(ctx)
-	if err != nil {
-		return auth.Plan{}, err
+	if p, ok := find(r.declared().Plans, id, planID); ok {
+		return p, nil
 	}
-	p, ok := find(all, id, planID)
-	if !ok {
-		return auth.Plan{}, missing("plan", string(id))
-	}
-	return p, nil
+	return r.o.Plans.Plan(ctx, id)
 }
 
 func (r *records) tenants(ctx context.Context) ([]auth.Tenant, error) {
@@ -104,15 +99,10 @@ func (r *records) tenants(ctx context.Context) ([]auth.Tenant, error) {
 }
 
 func (r *records) tenant(ctx context.Context, id sluice.TenantID) (auth.Tenant, error) {
-	all, err := r.tenants(ctx)
-	if err != nil {
-		return auth.Tenant{}, err
+	if t, ok := find(r.declared().Tenants, id, tenantID); ok {
+		return t, nil
 	}
-	t, ok := find(all, id, tenantID)
-	if !ok {
-		return auth.Tenant{}, missing("tenant", string(id))
-	}
-	return t, nil
+	return r.o.Tenants.Tenant(ctx, id)
 }
 
 // keys lists the keys of one tenant, which must exist.
@@ -129,19 +119,17 @@ func (r *records) keys(ctx context.Context, t sluice.TenantID) ([]auth.Key, erro
 }
 
 func (r *records) key(ctx context.Context, t sluice.TenantID, id sluice.KeyID) (auth.Key, error) {
-	all, err := r.keys(ctx, t)
-	if err != nil {
-		return auth.Key{}, err
+	if k, ok := find(r.declared().Keys, id, keyID); ok {
+		if k.Tenant != t {
+			return auth.Key{}, missing("key", string(id))
+		}
+		return k, nil
 	}
-	k, ok := find(all, id, keyID)
-	if !ok {
-		return auth.Key{}, missing("key", string(id))
-	}
-	return k, nil
+	return r.o.Keys.Key(ctx, t, id)
 }
 
-// writable is tenant, refusing one that a file owns: its projects and its keys
-// are declared there too.
+// writable is tenant, refusing one that a file owns: its projects are declared
+// there too. Keys can be added to it here.
 func (r *records) writable(ctx context.Context, id sluice.TenantID) (auth.Tenant, error) {
 	t, err := r.tenant(ctx, id)
 	if err != nil {

@@ -28,6 +28,7 @@ type Request struct {
 	Operation       string        `json:"operation"`
 	Model           string        `json:"model"`
 	Backend         string        `json:"backend,omitempty" doc:"Of the last attempt"`
+	UpstreamID      string        `json:"upstream_request_id,omitempty" doc:"The provider's own id, of the last attempt"`
 	Attempts        int           `json:"attempts"`
 	Outcome         string        `json:"outcome"`
 	Reason          string        `json:"reason,omitempty"`
@@ -45,7 +46,7 @@ type Request struct {
 func requestView(e *ledger.Entry) Request {
 	return Request{
 		ID: string(e.Request), At: e.At.UTC(), Tenant: string(e.Tenant), Project: string(e.Project), Key: string(e.Key), User: string(e.User),
-		Task: e.Task, Class: e.Class.String(), Operation: e.Operation, Model: string(e.Model), Backend: string(e.Backend), Attempts: e.Attempt,
+		Task: e.Task, Class: e.Class.String(), Operation: e.Operation, Model: string(e.Model), Backend: string(e.Backend), UpstreamID: e.UpstreamRequestID, Attempts: e.Attempt,
 		Outcome: e.Outcome.String(), Reason: e.Reason.String(), Status: e.Status,
 		Input: e.Usage.InputTotal(), Output: e.Usage.OutputTotal(), UsageSource: e.Usage.Source.String(),
 		Cost: e.Cost.String(), CostNanodollars: int64(e.Cost),
@@ -226,6 +227,22 @@ func addUsage(sum, u *sluice.Usage) {
 	}
 }
 
+// limitFact is a limit as an entry's detail tells it.
+type limitFact struct {
+	Scope     string           `json:"scope"`
+	ID        string           `json:"id"`
+	Dimension sluice.Dimension `json:"dimension"`
+	Window    sluice.Window    `json:"window"`
+	Amount    int64            `json:"amount"`
+	Remaining int64            `json:"remaining"`
+	Requested int64            `json:"requested"`
+	Used      int64            `json:"used"`
+	Held      int64            `json:"held"`
+	Reset     *time.Time       `json:"reset"`
+}
+
+func (l *limitFact) amount(n int64) Amount { return amount(n, l.Dimension == sluice.Spend) }
+
 // decisions reads what was recorded of the decision beside the entry's columns.
 // Facts that this version has no field for are passed on as they are.
 func (x *Explanation) decisions(at *Attempt, detail []byte) {
@@ -244,6 +261,20 @@ func (x *Explanation) decisions(at *Attempt, detail []byte) {
 	}
 	take("candidates", &at.Candidates)
 	take("fallback", &at.Fallback)
+	var limits []limitFact
+	if take("limits", &limits); len(limits) > 0 {
+		x.Limits = nil // those of the last attempt stay
+		for _, l := range limits {
+			x.Limits = append(x.Limits, LimitFigure{Scope: l.Scope, Limit: LimitName(l.Dimension, l.Window), Amount: l.amount(l.Amount), Remaining: l.amount(l.Remaining)})
+		}
+	}
+	var r *limitFact
+	if take("refusal", &r); r != nil {
+		x.Refusal = &RefusalFigure{
+			Scope: r.Scope, ID: r.ID, Limit: LimitName(r.Dimension, r.Window), Amount: r.amount(r.Amount),
+			Requested: r.amount(r.Requested), Used: r.amount(r.Used), Held: r.amount(r.Held), Reset: r.Reset,
+		}
+	}
 	if len(facts) > 0 {
 		at.Facts = facts
 	}
@@ -257,7 +288,7 @@ type (
 	}
 	explainOut struct{ Body Explanation }
 	recentIn   struct {
-		filters
+		Filters
 		After string `query:"after" maxLength:"200" doc:"What the page before said in next"`
 		Limit int    `query:"limit" minimum:"0" maximum:"500" doc:"0: 100"`
 	}

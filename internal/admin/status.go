@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"time"
@@ -88,6 +89,8 @@ type BackendStatus struct {
 type Account struct {
 	Scope    string    `json:"scope"`
 	ID       string    `json:"id"`
+	Tenant   string    `json:"tenant,omitempty" doc:"Of a project, or of a tenant on one model"`
+	Open     int       `json:"open" doc:"Its requests that wait or run"`
 	Counters []Counter `json:"counters"`
 }
 
@@ -112,7 +115,7 @@ func (a *API) registerStatus(api huma.API) {
 	tags := []string{"operate"}
 	register(a, api, huma.Operation{OperationID: "status", Method: http.MethodGet, Path: "/admin/v1/status", Summary: "What waits, what runs, what is broken", Tags: tags}, a.status)
 	register(a, api, huma.Operation{OperationID: "reload-config", Method: http.MethodPost, Path: "/admin/v1/config/reload", Summary: "Read the configuration again; a failed reload changes nothing", Tags: tags, Errors: []int{409}},
-		func(ctx context.Context, in *dryRun) (*reloadOut, error) { return a.reload(ctx, in) })
+		func(ctx context.Context, in *Mutation) (*reloadOut, error) { return a.reload(ctx, in) })
 }
 
 func (a *API) status(_ context.Context, in *statusIn) (*statusOut, error) {
@@ -192,7 +195,7 @@ func poolView(p *engine.PoolView) PoolStatus {
 }
 
 func accountView(v *engine.AccountView) Account {
-	out := Account{Scope: v.Scope.String(), ID: v.ID, Counters: make([]Counter, 0, len(v.Counters))}
+	out := Account{Scope: v.Scope.String(), ID: v.ID, Tenant: v.Tenant, Open: v.Open, Counters: make([]Counter, 0, len(v.Counters))}
 	for _, c := range v.Counters {
 		spend := c.Limit.Dimension == sluice.Spend
 		out.Counters = append(out.Counters, Counter{
@@ -204,7 +207,7 @@ func accountView(v *engine.AccountView) Account {
 }
 
 // reload reads the configuration again.
-func (a *API) reload(ctx context.Context, in *dryRun) (*reloadOut, error) {
+func (a *API) reload(ctx context.Context, in *Mutation) (*reloadOut, error) {
 	if a.o.Reload == nil {
 		return nil, &sluice.Error{Kind: sluice.KindConflict, Reason: sluice.InvalidRequest,
 			Msg: "the gateway was started without a configuration file", Hint: "start it with --config FILE"}
@@ -225,13 +228,12 @@ func (a *API) reload(ctx context.Context, in *dryRun) (*reloadOut, error) {
 func reloadProblem(err error) *Problem {
 	p := problemOf(&sluice.Error{Kind: sluice.KindInvalid, Reason: sluice.InvalidRequest,
 		Msg: "the configuration is not valid and nothing has changed", Hint: "mend it and check it with sluice check FILE"})
-	all := []error{err}
-	if many, ok := err.(interface{ Unwrap() []error }); ok {
-		all = many.Unwrap()
+	if many, ok := errors.AsType[Problems](err); ok {
+		all := many.Details()
+		p.Errors = all[:min(len(all), maxReloadProblems)]
+		return p
 	}
-	for _, e := range all[:min(len(all), maxReloadProblems)] {
-		p.Errors = append(p.Errors, ProblemDetail{Message: e.Error()})
-	}
+	p.Errors = []ProblemDetail{{Message: err.Error()}}
 	return p
 }
 

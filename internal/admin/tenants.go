@@ -106,45 +106,47 @@ func (f *ProjectFields) apply(p *auth.Project) (err error) {
 
 // The inputs and outputs of the tenant and project operations.
 type (
-	tenantPath struct {
+	// TenantPath is the tenant that a path names.
+	TenantPath struct {
 		Tenant string `path:"tenant" maxLength:"64"`
 	}
-	projectPath struct {
-		tenantPath
+	// ProjectPath is the project that a path names.
+	ProjectPath struct {
+		TenantPath
 		Project string `path:"project" maxLength:"64"`
 	}
 	createTenantIn struct {
-		dryRun
+		Mutation
 		Body struct {
 			ID string `json:"id" maxLength:"64" doc:"1 to 64 of a-z, 0-9, dot, underscore and hyphen"`
 			TenantFields
 		}
 	}
 	updateTenantIn struct {
-		tenantPath
-		dryRun
+		TenantPath
+		Mutation
 		Body TenantFields
 	}
 	tenantRef struct {
-		tenantPath
-		dryRun
+		TenantPath
+		Mutation
 	}
 	createProjectIn struct {
-		tenantPath
-		dryRun
+		TenantPath
+		Mutation
 		Body struct {
 			ID string `json:"id" maxLength:"64" doc:"1 to 64 of a-z, 0-9, dot, underscore and hyphen"`
 			ProjectFields
 		}
 	}
 	updateProjectIn struct {
-		projectPath
-		dryRun
+		ProjectPath
+		Mutation
 		Body ProjectFields
 	}
 	projectRef struct {
-		projectPath
-		dryRun
+		ProjectPath
+		Mutation
 	}
 	tenantOut  struct{ Body Tenant }
 	tenantsOut struct {
@@ -165,7 +167,7 @@ func (a *API) registerTenants(api huma.API) {
 	const all, one = "/admin/v1/tenants", "/admin/v1/tenants/{tenant}"
 	register(a, api, huma.Operation{OperationID: "list-tenants", Method: http.MethodGet, Path: all, Summary: "List tenants", Tags: tags}, a.listTenants)
 	register(a, api, huma.Operation{OperationID: "show-tenant", Method: http.MethodGet, Path: one, Summary: "Show a tenant", Tags: tags, Errors: []int{404}},
-		func(ctx context.Context, in *tenantPath) (*tenantOut, error) {
+		func(ctx context.Context, in *TenantPath) (*tenantOut, error) {
 			t, err := a.records.tenant(ctx, sluice.TenantID(in.Tenant))
 			return &tenantOut{Body: tenantView(&t)}, err
 		})
@@ -180,7 +182,7 @@ func (a *API) registerProjects(api huma.API) {
 	const all, one = "/admin/v1/tenants/{tenant}/projects", "/admin/v1/tenants/{tenant}/projects/{project}"
 	register(a, api, huma.Operation{OperationID: "list-projects", Method: http.MethodGet, Path: all, Summary: "List a tenant's projects", Tags: tags, Errors: []int{404}}, a.listProjects)
 	register(a, api, huma.Operation{OperationID: "show-project", Method: http.MethodGet, Path: one, Summary: "Show a project", Tags: tags, Errors: []int{404}},
-		func(ctx context.Context, in *projectPath) (*projectOut, error) {
+		func(ctx context.Context, in *ProjectPath) (*projectOut, error) {
 			t, i, err := a.project(ctx, in)
 			if err != nil {
 				return nil, err
@@ -235,21 +237,23 @@ func (a *API) createTenant(ctx context.Context, in *createTenantIn) (*tenantOut,
 	case sluice.AsError(err).Kind != sluice.KindNotFound:
 		return nil, err
 	}
-	t := auth.Tenant{ID: sluice.TenantID(in.Body.ID), Created: a.o.Now().UTC(), Updated: a.o.Now().UTC()}
+	t := auth.Tenant{ID: sluice.TenantID(in.Body.ID)}
 	if err := in.Body.TenantFields.apply(&t); err != nil {
 		return nil, err
 	}
 	if err := a.knownPlan(ctx, t.Plan); err != nil {
 		return nil, err
 	}
-	out := &tenantOut{Body: tenantView(&t)}
 	if in.DryRun {
-		return out, nil
+		return &tenantOut{Body: tenantView(&t)}, nil
 	}
 	if err := a.o.Tenants.CreateTenant(ctx, t); err != nil {
 		return nil, err
 	}
-	return out, a.changed(ctx, "tenant created", in.Body.ID)
+	if err := a.tenantChanged(ctx, &t, "tenant created"); err != nil {
+		return nil, err
+	}
+	return &tenantOut{Body: tenantView(&t)}, nil
 }
 
 func (a *API) updateTenant(ctx context.Context, in *updateTenantIn) (*tenantOut, error) {
@@ -271,16 +275,25 @@ func (a *API) updateTenant(ctx context.Context, in *updateTenantIn) (*tenantOut,
 	return &tenantOut{Body: tenantView(&t)}, nil
 }
 
-// storeTenant replaces a tenant, unless it is a dry run.
+// storeTenant replaces a tenant, unless it is a dry run, and reads it again. The
+// store finds a change by somebody else in between by t.Updated.
 func (a *API) storeTenant(ctx context.Context, t *auth.Tenant, dry bool, what string) error {
-	t.Updated = a.o.Now().UTC()
 	if dry {
 		return nil
 	}
 	if err := a.o.Tenants.UpdateTenant(ctx, *t); err != nil {
 		return err
 	}
-	return a.changed(ctx, what, string(t.ID))
+	return a.tenantChanged(ctx, t, what)
+}
+
+// tenantChanged makes a change take effect and reads what the store has now.
+func (a *API) tenantChanged(ctx context.Context, t *auth.Tenant, what string) (err error) {
+	if err := a.changed(ctx, what, string(t.ID)); err != nil {
+		return err
+	}
+	*t, err = a.records.tenant(ctx, t.ID)
+	return err
 }
 
 func (a *API) deleteTenant(ctx context.Context, in *tenantRef) (*noneOut, error) {
@@ -318,7 +331,7 @@ func (a *API) withoutKeys(ctx context.Context, t sluice.TenantID, p sluice.Proje
 	return nil
 }
 
-func (a *API) listProjects(ctx context.Context, in *tenantPath) (*projectsOut, error) {
+func (a *API) listProjects(ctx context.Context, in *TenantPath) (*projectsOut, error) {
 	t, err := a.records.tenant(ctx, sluice.TenantID(in.Tenant))
 	if err != nil {
 		return nil, err
@@ -329,7 +342,7 @@ func (a *API) listProjects(ctx context.Context, in *tenantPath) (*projectsOut, e
 }
 
 // project finds a project and its place in its tenant.
-func (a *API) project(ctx context.Context, in *projectPath) (auth.Tenant, int, error) {
+func (a *API) project(ctx context.Context, in *ProjectPath) (auth.Tenant, int, error) {
 	t, err := a.records.tenant(ctx, sluice.TenantID(in.Tenant))
 	if err != nil {
 		return t, 0, err
@@ -369,7 +382,7 @@ func (a *API) createProject(ctx context.Context, in *createProjectIn) (*projectO
 func (a *API) updateProject(ctx context.Context, in *updateProjectIn) (*projectOut, error) {
 	a.records.mu.Lock()
 	defer a.records.mu.Unlock()
-	t, i, err := a.project(ctx, &in.projectPath)
+	t, i, err := a.project(ctx, &in.ProjectPath)
 	if err != nil {
 		return nil, err
 	}
@@ -379,16 +392,17 @@ func (a *API) updateProject(ctx context.Context, in *updateProjectIn) (*projectO
 	if err := in.Body.apply(&t.Projects[i]); err != nil {
 		return nil, err
 	}
+	p := t.Projects[i]
 	if err := a.storeTenant(ctx, &t, in.DryRun, "project updated"); err != nil {
 		return nil, err
 	}
-	return &projectOut{Body: projectView(&t.Projects[i], t.Origin)}, nil
+	return &projectOut{Body: projectView(&p, t.Origin)}, nil
 }
 
 func (a *API) deleteProject(ctx context.Context, in *projectRef) (*noneOut, error) {
 	a.records.mu.Lock()
 	defer a.records.mu.Unlock()
-	t, i, err := a.project(ctx, &in.projectPath)
+	t, i, err := a.project(ctx, &in.ProjectPath)
 	if err != nil {
 		return nil, err
 	}

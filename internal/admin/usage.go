@@ -76,8 +76,8 @@ func (f *Figures) add(o *Figures) {
 	f.Cost = sluice.Nano(f.CostNanodollars).String()
 }
 
-// filters are the query parameters that restrict both usage and request lists.
-type filters struct {
+// Filters are the query parameters that restrict both usage and request lists.
+type Filters struct {
 	Tenant   string `query:"tenant" maxLength:"64"`
 	Project  string `query:"project" maxLength:"64"`
 	Key      string `query:"key" maxLength:"64"`
@@ -91,7 +91,7 @@ type filters struct {
 	Reason   string `query:"reason" maxLength:"32"`
 }
 
-func (f *filters) where() (owner ledger.Owner, where []ledger.Match) {
+func (f *Filters) where() (owner ledger.Owner, where []ledger.Match) {
 	owner = ledger.Everyone()
 	if f.Tenant != "" {
 		owner = ledger.Of(sluice.TenantID(f.Tenant))
@@ -116,7 +116,7 @@ func (f *filters) where() (owner ledger.Owner, where []ledger.Match) {
 }
 
 type usageIn struct {
-	filters
+	Filters
 	By    string `query:"by" maxLength:"200" doc:"Comma-separated: tenant, project, key, user, task, model, backend, provider, class, outcome, reason, hour, day, label:NAME"`
 	Since string `query:"since" maxLength:"40" doc:"A duration ago, a date or RFC 3339; empty: 24h"`
 	Until string `query:"until" maxLength:"40" doc:"Exclusive; empty: now"`
