@@ -12,6 +12,7 @@ import (
 
 	"sluice"
 	"sluice/internal/ledger"
+	"sluice/internal/proxy"
 )
 
 // maxLogged bounds one string of a log record, in bytes.
@@ -86,14 +87,8 @@ func unsafeRune(r rune) bool {
 	return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) || r == utf8.RuneError
 }
 
-// Request is one request at its end.
-type Request struct {
-	Final   ledger.Entry    // its last entry: outcome and reason are the request's
-	Usage   sluice.Usage    // over all its attempts; Source is the least trusted of them
-	Cost    sluice.Nano     // over all its attempts
-	Refusal *sluice.Refusal // the limit that did not fit, nil if it was none
-	Err     error           // the cause, for the log alone
-}
+// Request is one request at its end, as the data plane tells it.
+type Request = proxy.Record
 
 // LogRequest writes the canonical line of one request: who, what, how it ended
 // and what it took. It holds no body and no credential; the key is its public

@@ -54,6 +54,7 @@ type Metrics struct {
 	fsync         prometheus.Histogram
 	journalErrors *prometheus.CounterVec
 	reloads       *prometheus.CounterVec
+	panics        prometheus.Counter
 }
 
 // Row describes one metric, for docs/metrics.md.
@@ -117,6 +118,8 @@ func (m *Metrics) accountMetrics() {
 	fsync := m.histogram("sluice_journal_fsync_seconds", "Time of one group fsync of the journal.", fsyncBuckets)
 	m.fsync = fsync.WithLabelValues().(prometheus.Histogram)
 	m.journalErrors = m.counter("sluice_journal_errors_total", "Journal and drain operations that failed and were tried again.", "operation")
+	panics := m.counter("sluice_panics_total", "Requests whose handling panicked; each was settled and the others went on.")
+	m.panics = panics.WithLabelValues()
 	m.reloads = m.counter("sluice_config_reloads_total", "Reloads of the configuration; a failed one changes nothing.", "result")
 }
 

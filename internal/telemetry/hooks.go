@@ -1,0 +1,74 @@
+package telemetry
+
+import (
+	"log/slog"
+	"time"
+
+	"sluice"
+	"sluice/internal/admit"
+	"sluice/internal/engine"
+	"sluice/internal/exchange"
+	"sluice/internal/ledger"
+)
+
+// Hooks attaches metrics and log to the packages that tell what happens.
+type Hooks struct {
+	Metrics *Metrics
+	Log     *slog.Logger
+}
+
+// Gate are the hooks of the waiting room.
+func (h Hooks) Gate() admit.Hooks {
+	return admit.Hooks{
+		Granted: func(c engine.Call, g engine.Grant) {
+			if g.Backend == nil {
+				return
+			}
+			h.Metrics.Granted(g.Pool, c.Class, g.Queued)
+			if g.Attempt == 1 && !c.Free && g.Backend.Price == nil && g.Backend.Ceiling != nil {
+				h.Metrics.Ceiling(c.Model)
+			}
+		},
+		Expired: func(id sluice.RequestID) {
+			h.Log.Warn("hold expired", slog.String("request_id", string(id)))
+		},
+	}
+}
+
+// Exchange are the hooks of a request's life.
+func (h Hooks) Exchange() exchange.Hooks {
+	return exchange.Hooks{
+		Attempt: h.Metrics.Attempt,
+		Journal: func(operation string, err error) { h.journalFailed(operation, err) },
+		Settle: func(id sluice.RequestID, err error) {
+			h.Log.Warn("settled out of turn", slog.String("request_id", string(id)), slog.Any("error", err))
+		},
+		Panic: func(id sluice.RequestID, value any, stack []byte) {
+			h.Metrics.panics.Inc()
+			h.Log.Error("panic", slog.String("request_id", string(id)), slog.Any("value", value), slog.String("stack", string(stack)))
+		},
+	}
+}
+
+// Journal are the hooks of the journal.
+func (h Hooks) Journal() ledger.Hooks {
+	return ledger.Hooks{
+		Synced: func(took time.Duration, err error) {
+			if err != nil {
+				h.journalFailed("fsync", err)
+				return
+			}
+			h.Metrics.Fsync(took)
+		},
+		DrainFailed: func(err error, retryIn time.Duration) {
+			h.Metrics.JournalError("drain")
+			h.Log.Warn("ledger drain failed", slog.Any("error", err), seconds("retry_in_s", retryIn))
+		},
+		WriteFailed: func(err error) { h.journalFailed("write", err) },
+	}
+}
+
+func (h Hooks) journalFailed(operation string, err error) {
+	h.Metrics.JournalError(operation)
+	h.Log.Error("journal failed", slog.String("operation", operation), slog.Any("error", err))
+}
