@@ -299,7 +299,9 @@ func (s *scanner) readModalities() {
 // readPrediction bounds what rejected predictions can add to the bill by the
 // bytes of the prediction.
 func (s *scanner) readPrediction() {
-	s.h.Prediction = sluice.Tokens(s.skip().len())
+	if !s.null() {
+		s.h.Prediction = sluice.Tokens(s.skip().len())
+	}
 }
 
 func (s *scanner) readServerTool() {
