@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"log/slog"
-	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -28,8 +27,7 @@ type Snapshot struct {
 
 	Table    *route.Table
 	Targets  map[sluice.BackendID]*upstream.Target
-	Lost     map[sluice.BackendID]LostCharge // what an attempt is charged whose usage never became known
-	Records  auth.Records                    // what the file declares
+	Records  auth.Records // what the file declares
 	Settings Settings
 	Warnings Problems // what is questionable; none stops the gateway
 }
@@ -101,7 +99,6 @@ func Compile(c *Config, o CompileOptions) (*Snapshot, error) {
 		Version:  version,
 		Table:    &route.Table{Version: version, Models: make(map[sluice.ModelID]*route.Model), Pools: make(map[sluice.PoolID]*route.Pool), Fleet: slices.Clone(c.Limits)},
 		Targets:  make(map[sluice.BackendID]*upstream.Target),
-		Lost:     make(map[sluice.BackendID]LostCharge),
 		Settings: c.settings(),
 	}}
 	for _, name := range sorted(c.Pools) {
@@ -200,7 +197,6 @@ func (b *builder) backend(path string, x *Backend) *route.Backend {
 	}
 	b.price(path, out, x, p)
 	b.s.Targets[out.ID] = b.target(path, x, p)
-	b.s.Lost[out.ID] = p.LostCharge
 	return out
 }
 
@@ -333,79 +329,4 @@ func (t Timeouts) upstream() upstream.Timeouts {
 		Connect: time.Duration(t.Connect), Headers: time.Duration(t.Headers), FirstToken: time.Duration(t.FirstToken),
 		Idle: time.Duration(t.Idle), Total: time.Duration(t.Total), Rate: int64(t.MinRate),
 	}
-}
-
-// records turns what the file declares into what auth keeps.
-func (c *Config) records(h auth.Hasher) auth.Records {
-	var r auth.Records
-	for _, name := range sorted(c.Plans) {
-		r.Plans = append(r.Plans, c.planRecord(name, c.Plans[name]))
-	}
-	for _, name := range sorted(c.Tenants) {
-		t := c.Tenants[name]
-		path := join("tenants", name)
-		out := auth.Tenant{
-			ID: sluice.TenantID(name), Name: t.Name, Plan: sluice.PlanID(t.Plan), Suspended: t.Suspended,
-			Models: modelIDs(t.Models), Limits: slices.Clone(t.Limits), Origin: c.origin(path),
-		}
-		for _, p := range sorted(t.Projects) {
-			out.Projects = append(out.Projects, auth.Project{
-				ID: sluice.ProjectID(p), Name: t.Projects[p].Name, Models: modelIDs(t.Projects[p].Models), Limits: slices.Clone(t.Projects[p].Limits),
-			})
-		}
-		r.Tenants = append(r.Tenants, out)
-		for _, k := range sorted(t.Keys) {
-			r.Keys = append(r.Keys, c.keyRecord(join(join(path, "keys"), k), k, out.ID, t.Keys[k], h))
-		}
-	}
-	return r
-}
-
-func (c *Config) origin(path string) auth.Origin {
-	return auth.Origin{File: c.file, Line: near(c.pos, path).Line}
-}
-
-func (c *Config) planRecord(name string, p *Plan) auth.Plan {
-	out := auth.Plan{
-		ID: sluice.PlanID(name), Class: p.Class, Classes: slices.Clone(p.Classes), Weight: p.Weight, Models: modelIDs(p.Models),
-		MaxWait: time.Duration(p.MaxWait), MaxOutput: sluice.Tokens(p.MaxOutput), Spend: auth.Spend(p.Spend),
-		BudgetStatus: int(p.BudgetStatus), JournalSync: auth.Sync(p.JournalSync),
-		Limits: slices.Clone(p.Limits), PerProject: slices.Clone(p.PerProject), PerKey: slices.Clone(p.PerKey),
-		Origin: c.origin(join("plans", name)),
-	}
-	for m, l := range maps.All(p.PerModel) {
-		if out.PerModel == nil {
-			out.PerModel = make(map[sluice.ModelID][]sluice.Limit)
-		}
-		out.PerModel[sluice.ModelID(m)] = slices.Clone(l)
-	}
-	return out
-}
-
-func (c *Config) keyRecord(path, name string, tenant sluice.TenantID, k *Key, h auth.Hasher) auth.Key {
-	ref, _ := auth.Parse(k.Secret.Reveal()) // validated when the file was read
-	out := auth.Key{
-		ID: ref.ID, Env: ref.Env, Name: name, Tenant: tenant, Project: sluice.ProjectID(k.Project),
-		Secrets: []auth.SecretHash{{Hash: ref.Hash(h)}}, Models: modelIDs(k.Models), Limits: slices.Clone(k.Limits),
-		Disabled: k.Disabled, Origin: c.origin(path),
-	}
-	if out.Project == "" {
-		out.Project = sluice.DefaultProject
-	}
-	if k.NotAfter != nil {
-		out.NotAfter = k.NotAfter.Time
-	}
-	for _, old := range k.Previous {
-		prev, _ := auth.Parse(old.Secret.Reveal())
-		out.Secrets = append(out.Secrets, auth.SecretHash{Hash: prev.Hash(h), NotAfter: old.NotAfter.Time})
-	}
-	return out
-}
-
-func modelIDs(names []string) []sluice.ModelID {
-	var out []sluice.ModelID
-	for _, n := range names {
-		out = append(out, sluice.ModelID(n))
-	}
-	return out
 }

@@ -199,9 +199,6 @@ func TestCompileEverything(t *testing.T) {
 	if got := s.Targets["c1"]; got.Timeouts.Connect != 2*time.Second || got.Timeouts.Rate != 5 || got.Timeouts.Idle != 0 || got.Header.Get("Anthropic-Beta") == "" {
 		t.Errorf("got %+v", got)
 	}
-	if s.Lost["c1"] != LostBound || s.Lost["f1"] != LostEstimate {
-		t.Errorf("got %v", s.Lost)
-	}
 	if len(s.Table.Fleet) != 1 || len(s.Table.Models["m"].Limits) != 1 {
 		t.Error("fleet or model limits are missing")
 	}

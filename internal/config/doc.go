@@ -27,7 +27,8 @@
 //   - A price that is not known is refused or charged a declared ceiling. Free is
 //     said explicitly.
 //   - The version is a hash of the effective configuration without its secrets.
-//   - What later versions will obey (classes, contracts, evaluated, shared) is
+//   - What later versions will obey (classes, contracts,
+//     evaluated, shared, lost_charge) is
 //     checked and kept, and [Config.Lint] says that it is not yet in force.
 //
 // The JSON Schema of the file ([Schema]) and docs/config.md are made from the
