@@ -153,6 +153,7 @@ type reader struct {
 	f     file
 	buf   []byte // what was read of f
 	start int64  // where in f buf begins
+	taken []Entry
 }
 
 const readChunk = 256 << 10
@@ -165,7 +166,10 @@ func (r *reader) close() {
 }
 
 // batch reads the next entries after the journal's cursor and where they end.
+// They are valid until the next call.
 func (r *reader) batch() (entries []Entry, next lsn, err error) {
+	clear(r.taken)
+	entries = r.taken[:0]
 	r.j.mu.Lock()
 	next, end := r.j.cursor, r.j.end()
 	r.j.mu.Unlock()
@@ -181,6 +185,7 @@ func (r *reader) batch() (entries []Entry, next lsn, err error) {
 		next = p
 		return len(entries) < r.j.o.DrainBatch, nil
 	})
+	r.taken = entries
 	return entries, next, err
 }
 

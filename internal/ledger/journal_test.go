@@ -124,26 +124,22 @@ func TestTornTailAtEveryByte(t *testing.T) {
 	crash(t, j)
 	whole, err := os.ReadFile(path)
 	must(t, err)
-	sub := t.TempDir()
+	sub, d := t.TempDir(), &disk{noSync: true}
 	for n := range int64(len(whole)) + 1 {
 		must(t, os.WriteFile(segmentPath(sub, 1), whole[:n], 0o600))
 		sink := &memory{}
-		j, err := OpenJournal(sub, JournalOptions{Sink: sink, Ballast: -1})
+		j, err := OpenJournal(sub, JournalOptions{Sink: sink, Ballast: -1, open: d.open})
 		must(t, err)
 		opens, settled := len(j.Recovered()), 0
 		wantOpen := 0
-		if n >= ends[1]-1 || n > headerLen { // within Begin the reservation may be whole alone
-			wantOpen = 1
-		}
 		switch {
-		case n >= ends[5], n >= ends[3] && n < ends[4]:
-			wantOpen = 0
+		case n > headerLen && n < ends[1]:
+			wantOpen = opens // the reservation may be whole without its dispatch
+		case n >= ends[1] && n < ends[3], n >= ends[4] && n < ends[5]:
+			wantOpen = 1
 		}
 		if n >= ends[3] {
 			settled = 1
-		}
-		if n > headerLen && n < ends[1] {
-			wantOpen = opens // either, checked by the bytes above
 		}
 		must(t, j.Settle(entry("next", 1, true)), j.Close(t.Context()))
 		if opens != wantOpen || len(sink.keys()) != settled+1 {
@@ -403,8 +399,6 @@ func TestBallastTakesSettlements(t *testing.T) {
 		j := open(t, dir, JournalOptions{Sink: sink, open: d.open, Ballast: 64 << 10})
 		must(t, j.Begin(reserve("a"), dispatch("a", 1)))
 		// The disk is full for as long as the ballast exists.
-		o := j.o.open
-		_ = o
 		d.set(func(d *disk) { d.writeErr = syscall.ENOSPC })
 		j.mu.Lock()
 		j.f = &untilGone{j.f, j.ballastPath(), d}

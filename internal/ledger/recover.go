@@ -184,14 +184,14 @@ func (j *Journal) readOpen() ([]Open, error) {
 		id    sluice.RequestID
 		first lsn
 	}
-	var ids []aged
+	ids := make([]aged, 0, len(j.open))
 	for id, r := range j.open {
 		ids = append(ids, aged{id, r.first()})
 	}
 	slices.SortFunc(ids, func(a, b aged) int { return cmp.Compare(a.first, b.first) })
 	rd := reader{j: j}
 	defer rd.close()
-	var out []Open
+	out := make([]Open, 0, len(ids))
 	for _, a := range ids {
 		r := j.open[a.id]
 		o := Open{Reserve: Reserve{Request: a.id}}
