@@ -25,7 +25,7 @@ type attempt struct {
 	tap    *wire.Tap
 
 	sent       bool // the backend can have begun to work
-	refusal    bool // it answered an error: it did not
+	refused    bool // it answered an error: it did not
 	content    bool // content has reached the client
 	provider   string
 	failure    *sluice.Error // nil when it completed
@@ -77,10 +77,7 @@ func (t *turn) begin() *attempt {
 	b := a.place.Backend
 	a.target, _ = t.x.o.Target(b.ID)
 	if !t.r.Free {
-		a.price = b.Price
-		if a.price == nil {
-			a.price = b.Ceiling
-		}
+		a.price = b.Row()
 	}
 	a.raw, _ = t.r.Head.For(b.Model)
 	a.input = t.plan.work.Input
@@ -176,7 +173,10 @@ func (t *turn) fail(a *attempt, e *upstream.Error) {
 // refusedBy notes a backend's own error answer.
 func (t *turn) refusedBy(a *attempt, ans *upstream.Answer) {
 	ref := wire.Refused(t.r.Head.Op.Dialect(), ans.Status, ans.Header, ans.Refusal)
-	a.refusal, a.failure = true, ref.Err()
+	a.refused, a.failure = true, ref.Err()
+	if ans.Status >= 500 {
+		a.tap.Body(ans.Refusal) // some tell what was billed all the same
+	}
 	a.retryAfter, a.again = ref.RetryAfter, ref.Retryable
 	if ref.Pass {
 		a.pass = &Passed{Status: ans.Status, Header: ans.Header, Body: ans.Refusal}
@@ -230,6 +230,9 @@ func (t *turn) dispatch(a *attempt) ledger.Dispatch {
 	u := sluice.Usage{Source: sluice.UsageNone}
 	if !t.r.Free {
 		u = sluice.Usage{Input: a.input, Output: t.plan.work.Output, Source: sluice.UsageEstimated}
+		if a.lostBound() {
+			u.Input, u.Output = t.plan.work.InputBound, t.bound(a)
+		}
 	}
 	cost, high := t.price(a, u)
 	return ledger.Dispatch{

@@ -60,7 +60,6 @@ func (x *Exchange) Run(ctx context.Context, r *Request, c Client) (res Result) {
 	if err != nil {
 		return t.refused(t.why(ctx, err))
 	}
-	defer grant.Release(sluice.InternalError)
 	t.grant = grant
 	for {
 		a := t.attempt(ctx)
@@ -150,8 +149,14 @@ func (t *turn) failed(ctx context.Context, a *attempt) Result {
 }
 
 // recovered turns a panic into a failure: what was held is settled by the rule
-// of what was seen, and the error reaches the client.
+// of what was seen, and the error reaches the client. Should even that fail,
+// nothing stays held.
 func (t *turn) recovered(res *Result) {
+	defer func() {
+		if t.grant != nil {
+			t.grant.Release(sluice.InternalError)
+		}
+	}()
 	p := recover()
 	if p == nil {
 		return

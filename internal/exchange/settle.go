@@ -28,15 +28,32 @@ func (t *turn) took(a *attempt) sluice.Usage {
 	if u, ok := a.tap.Usage(); ok {
 		return u
 	}
-	if !a.sent || a.refusal {
+	if !a.sent || a.refused {
 		return sluice.Usage{Source: sluice.UsageNone}
 	}
 	u := t.seen(a)
-	if a.failure != nil && t.unseen(a) {
+	if a.failure == nil {
+		return u
+	}
+	if u.Source == sluice.UsageEstimated && a.tap.Delivered() == 0 && a.lostBound() {
+		u.Input, u.Output = t.plan.work.InputBound, t.bound(a)
+	} else if t.unseen(a) {
 		u.Output = max(u.Output, t.plan.work.Output-u.Reasoning)
 	}
 	return u
 }
+
+// bound is the most output that an attempt can have made.
+func (t *turn) bound(a *attempt) sluice.Tokens {
+	if b := a.place.OutputBound; b > 0 {
+		return min(b, t.plan.work.OutputBound)
+	}
+	return t.plan.work.OutputBound
+}
+
+// lostBound reports whether an attempt of which nothing ever became known is
+// charged all that it could have cost, not the estimate.
+func (a *attempt) lostBound() bool { return a.target != nil && a.target.LostBound }
 
 // unseen reports whether an attempt that was cut took more than was seen: an
 // answer in one piece is generated before any of it shows, and a backend that
@@ -72,9 +89,7 @@ func (t *turn) price(a *attempt, u sluice.Usage) (cost, high sluice.Nano) {
 		return cost, cost
 	}
 	w := t.plan.work
-	if a.place.OutputBound > 0 {
-		w.OutputBound = min(w.OutputBound, a.place.OutputBound)
-	}
+	w.OutputBound = t.bound(a)
 	if a.place.Backend.StopsOnCancel && t.r.Head.Stream {
 		w.OutputBound = min(w.OutputBound, u.OutputTotal()+lead)
 	}

@@ -33,7 +33,7 @@ type pace struct {
 func (t *turn) pump(ctx context.Context, a *attempt, ans *upstream.Answer) {
 	events := wire.NewEvents(ans, t.x.o.EventLimit)
 	var preamble []byte
-	p := pace{toldAt: a.began, keptAt: a.began}
+	p := pace{told: -progressTokens, toldAt: a.began, keptAt: a.began} // the first content is told at once
 	for {
 		ev, err := events.Next()
 		var step wire.Step

@@ -44,14 +44,15 @@ const (
 
 // place is one backend of a rig.
 type place struct {
-	handler  http.Handler
-	timeouts upstream.Timeouts
-	fallback bool // in the model's fallback pool
-	runsOn   bool // does not stop with the connection
-	dialect  wire.Dialect
-	engine   string
-	hole     bool // nothing answers the dial
-	nobody   bool // nobody listens
+	handler   http.Handler
+	timeouts  upstream.Timeouts
+	fallback  bool // in the model's fallback pool
+	runsOn    bool // does not stop with the connection
+	dialect   wire.Dialect
+	engine    string
+	hole      bool // nothing answers the dial
+	nobody    bool // nobody listens
+	lostBound bool // what is lost is charged in full
 }
 
 // setup is what a rig is made of.
@@ -59,7 +60,10 @@ type setup struct {
 	places  []place
 	policy  sluice.Policy
 	options func(*Options)
-	buffer  int // of connections
+	hooks   exchange.Hooks
+	hold    time.Duration // HoldTTL of the engine
+	event   int           // bound of one event
+	buffer  int           // of connections
 }
 
 // rig is a whole gateway, its backends and a client over a network in memory.
@@ -106,7 +110,7 @@ func newRig(t *testing.T, s setup) *rig {
 		}
 		pool.Backends = append(pool.Backends, b)
 		base, _ := url.Parse("http://" + string(id) + "/v1")
-		targets[id] = &upstream.Target{BaseURL: base, APIKey: sluice.NewSecret(upstreamSecret), Dialect: p.dialect, Engine: p.engine, Timeouts: p.timeouts}
+		targets[id] = &upstream.Target{BaseURL: base, APIKey: sluice.NewSecret(upstreamSecret), Dialect: p.dialect, Engine: p.engine, Timeouts: p.timeouts, LostBound: p.lostBound}
 	}
 	table := &route.Table{
 		Version: "t1", Pools: map[sluice.PoolID]*route.Pool{"main": main},
@@ -116,7 +120,7 @@ func newRig(t *testing.T, s setup) *rig {
 		table.Pools["spare"] = spare
 		table.Models["m"].Fallback = []sluice.PoolID{"spare"}
 	}
-	r.gate = admit.New(engine.New(engine.Config{Table: table}), admit.Options{})
+	r.gate = admit.New(engine.New(engine.Config{Table: table, Options: engine.Options{HoldTTL: s.hold}}), admit.Options{})
 	r.up = upstream.New(upstream.Options{Dialer: egress.New(egress.Options{Dial: r.net.Dial})})
 	x := exchange.New(exchange.Options{
 		Gate: r.gate, Journal: r.journal, Learned: estimate.New(estimate.Options{}), Upstream: r.up,
@@ -125,7 +129,7 @@ func newRig(t *testing.T, s setup) *rig {
 			tg, ok := targets[id]
 			return tg, ok
 		},
-		Hooks: exchange.Hooks{Panic: func(_ sluice.RequestID, v any, _ []byte) { t.Logf("panic: %v", v) }},
+		EventLimit: s.event, Hooks: s.hooks,
 	})
 	policy := &s.policy
 	r.policy = policy
@@ -228,6 +232,14 @@ func (r *rig) last() Record {
 		r.t.Fatal("no request was logged")
 	}
 	return r.records[len(r.records)-1]
+}
+
+// only makes rec the last record, once all has ended.
+func (r *rig) only(rec Record) {
+	synctest.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.records = append(r.records[:0], rec)
 }
 
 // want checks how the last request ended.
@@ -490,6 +502,45 @@ func (k talk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func usage(in, out int) string {
 	return fmt.Sprintf(`{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d}`, in, out, in+out)
+}
+
+// claude is a scripted backend of the Anthropic dialect: what it is sent after
+// the start, as it is.
+type claude struct {
+	start string // usage of message_start
+	texts int    // content deltas
+	gap   time.Duration
+	delta string // usage of message_delta; "cut" ends the stream before it
+}
+
+func (k claude) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	io.Copy(io.Discard, r.Body)
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Request-Id", "up-2")
+	send := func(name, data string) {
+		io.WriteString(w, "event: "+name+"\ndata: "+data+"\n\n")
+		w.(http.Flusher).Flush()
+	}
+	send("message_start", `{"type":"message_start","message":{"id":"msg","type":"message","role":"assistant","model":"up","content":[],"stop_reason":null,"stop_sequence":null,"usage":`+k.start+`}}`)
+	send("content_block_start", `{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`)
+	for range k.texts {
+		send("content_block_delta", `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":" tok"}}`)
+		select {
+		case <-r.Context().Done():
+			return
+		case <-time.After(k.gap):
+		}
+	}
+	if k.delta == "cut" {
+		panic(http.ErrAbortHandler)
+	}
+	send("content_block_stop", `{"type":"content_block_stop","index":0}`)
+	told := ""
+	if k.delta != "" {
+		told = `,"usage":` + k.delta
+	}
+	send("message_delta", `{"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null}`+told+`}`)
+	send("message_stop", `{"type":"message_stop"}`)
 }
 
 // answers is a backend that answers every request with a status and body.

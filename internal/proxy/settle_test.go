@@ -3,8 +3,6 @@ package proxy
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net/http"
 	"strconv"
 	"strings"
 	"sync"
@@ -13,7 +11,6 @@ import (
 	"time"
 
 	"sluice"
-	"sluice/internal/upstream"
 )
 
 func limits(l ...sluice.Limit) (out [sluice.NumScopes][]sluice.Limit) {
@@ -283,140 +280,5 @@ func TestCC2RetryBillsOnce(t *testing.T) {
 		if rec.Cost != 50*1000+5*2000 {
 			t.Errorf("cost %v", rec.Cost)
 		}
-	})
-}
-
-// exit is one row of docs/settlement.md.
-type exit struct {
-	name    string
-	places  []place
-	ask     ask
-	leave   time.Duration // the client leaves after that
-	policy  sluice.Policy
-	outcome sluice.Outcome
-	reason  sluice.Reason
-	status  int
-	source  sluice.UsageSource
-	output  bool // some output is charged
-}
-
-func exits() []exit {
-	silentBackend := func() http.Handler { return newSilent() }
-	limited := sluice.Policy{Limits: limits(sluice.Limit{Dimension: sluice.Requests, Window: sluice.PerDay, Amount: 1})}
-	none, estimated, reported := sluice.UsageNone, sluice.UsageEstimated, sluice.UsageReported
-	return []exit{
-		{name: "done, streamed", places: []place{{handler: talk{chunks: 3, usage: usage(9, 3)}}}, ask: ask{stream: true}, outcome: sluice.Completed, status: 200, source: reported, output: true},
-		{name: "done, in one piece", places: []place{{handler: talk{chunks: 3, usage: usage(9, 3)}}}, outcome: sluice.Completed, status: 200, source: reported, output: true},
-		{name: "done, no usage told", places: []place{{handler: talk{chunks: 3}}}, ask: ask{stream: true}, outcome: sluice.Completed, status: 200, source: estimated, output: true},
-		{name: "client gone before the first token", places: []place{{handler: silentBackend()}}, ask: ask{stream: true}, leave: time.Second, outcome: sluice.Cancelled, reason: sluice.ClientGone, status: 499, source: estimated},
-		{name: "client gone, backend runs on", places: []place{{handler: silentBackend(), runsOn: true}}, ask: ask{stream: true}, leave: time.Second, outcome: sluice.Cancelled, reason: sluice.ClientGone, status: 499, source: estimated, output: true},
-		{name: "client gone in mid-stream", places: []place{{handler: talk{chunks: 50, gap: time.Second}}}, ask: ask{stream: true}, leave: 3 * time.Second, outcome: sluice.Cancelled, reason: sluice.ClientGone, status: 499, source: estimated, output: true},
-		{name: "refused 400", places: []place{{handler: answers(400, `{"error":{"message":"bad","type":"invalid_request_error","param":null,"code":null}}`)}}, outcome: sluice.Failed, reason: sluice.UpstreamRefused, status: 400, source: none},
-		{name: "limited 429", places: []place{{handler: answers(429, `{"error":{"message":"slow down","type":"x","param":null,"code":"rate_limit_exceeded"}}`)}}, outcome: sluice.Failed, reason: sluice.UpstreamLimited, source: none},
-		{name: "failed 500", places: []place{{handler: answers(500, `oops`)}}, outcome: sluice.Failed, reason: sluice.UpstreamError, status: 502, source: none},
-		{name: "not connected", places: []place{{nobody: true}}, outcome: sluice.Failed, reason: sluice.UpstreamConnect, status: 502, source: none},
-		{name: "no connection in time", places: []place{{hole: true, timeouts: upstream.Timeouts{Connect: time.Second}}}, outcome: sluice.Failed, reason: sluice.UpstreamConnect, status: 502, source: none},
-		{name: "no headers in time", places: []place{{handler: silentBackend(), timeouts: upstream.Timeouts{Headers: time.Second}}}, ask: ask{stream: true}, outcome: sluice.Failed, reason: sluice.UpstreamTimeout, status: 504, source: estimated},
-		{name: "no first token in time", places: []place{{handler: talk{first: time.Hour}, timeouts: upstream.Timeouts{FirstToken: time.Second}}}, ask: ask{stream: true}, outcome: sluice.Failed, reason: sluice.UpstreamTimeout, status: 504, source: estimated},
-		{name: "error before content", places: []place{{handler: talk{end: "error"}}}, ask: ask{stream: true}, outcome: sluice.Failed, reason: sluice.UpstreamError, status: 502, source: estimated},
-		{name: "error after content", places: []place{{handler: talk{chunks: 3, end: "error"}}}, ask: ask{stream: true}, outcome: sluice.Failed, reason: sluice.UpstreamError, status: 200, source: estimated, output: true},
-		{name: "truncated", places: []place{{handler: talk{chunks: 3, end: "clean"}}}, ask: ask{stream: true}, outcome: sluice.Failed, reason: sluice.UpstreamTruncated, status: 200, source: estimated, output: true},
-		{name: "reset", places: []place{{handler: talk{chunks: 3, end: "cut"}}}, ask: ask{stream: true}, outcome: sluice.Failed, reason: sluice.UpstreamTruncated, status: 200, source: estimated, output: true},
-		{name: "stalled", places: []place{{handler: talk{chunks: 3, end: "hang"}, timeouts: upstream.Timeouts{Idle: time.Second}}}, ask: ask{stream: true}, outcome: sluice.Failed, reason: sluice.UpstreamStalled, status: 200, source: estimated, output: true},
-		{name: "over in total", places: []place{{handler: talk{chunks: 60, gap: time.Second}, timeouts: upstream.Timeouts{Total: 5 * time.Second}}}, ask: ask{stream: true}, outcome: sluice.Failed, reason: sluice.UpstreamTimeout, status: 200, source: estimated, output: true},
-		{name: "malformed body", places: []place{{handler: answers(200, `{"id":`)}}, outcome: sluice.Failed, reason: sluice.UpstreamMalformed, status: 502, source: estimated, output: true},
-		{name: "redirect", places: []place{{handler: http.RedirectHandler("http://b9/", 302)}}, outcome: sluice.Failed, reason: sluice.UpstreamRedirect, status: 502, source: none},
-		{name: "model unknown", places: []place{{handler: talk{}}}, ask: ask{body: `{"model":"nope","messages":[]}`}, outcome: sluice.Rejected, reason: sluice.ModelNotFound, status: 404, source: none},
-		{name: "can never fit", places: []place{{handler: talk{}}}, policy: sluice.Policy{Limits: limits(sluice.Limit{Dimension: sluice.InputTokens, Window: sluice.PerDay, Amount: 1})}, outcome: sluice.Rejected, reason: sluice.NeverFits, status: 400, source: none},
-		{name: "within its one request", places: []place{{handler: talk{chunks: 1, usage: usage(9, 1)}}}, policy: limited, outcome: sluice.Completed, status: 200, source: reported, output: true},
-	}
-}
-
-func TestCD5EveryExit(t *testing.T) {
-	for _, e := range exits() {
-		t.Run(e.name, func(t *testing.T) {
-			for _, hard := range []bool{false, true} {
-				s := setup{places: e.places, policy: e.policy}
-				s.policy.HardSpend = hard
-				inBubble(t, s, func(t *testing.T, r *rig) {
-					a := e.ask
-					if e.leave > 0 {
-						ctx, cancel := context.WithTimeout(t.Context(), e.leave)
-						defer cancel()
-						a.ctx = ctx
-					}
-					g := r.do(a)
-					rec := r.last()
-					status := e.status
-					if status == 0 {
-						status = g.status
-					}
-					r.want(e.outcome, e.reason, status)
-					if e.leave == 0 && g.status != rec.Final.Status {
-						t.Errorf("the client got %d, the ledger has %d", g.status, rec.Final.Status)
-					}
-					if rec.Usage.Source != e.source {
-						t.Errorf("usage is %v, want %v", rec.Usage.Source, e.source)
-					}
-					if none := e.source == sluice.UsageNone; none != (rec.Cost == 0) || none != (rec.Usage.Input == 0) {
-						t.Errorf("took %+v for %v", rec.Usage, rec.Cost)
-					}
-					if (rec.Usage.Output > 0) != e.output && e.outcome != sluice.Completed {
-						t.Errorf("output %d", rec.Usage.Output)
-					}
-					if !hard && rec.Final.CostHigh != rec.Final.Cost {
-						t.Errorf("soft spend is charged %v for %v", rec.Final.CostHigh, rec.Final.Cost)
-					}
-					if hard && e.source == sluice.UsageEstimated && rec.Final.CostHigh <= rec.Final.Cost {
-						t.Errorf("hard spend is charged %v where the provider may bill more than %v", rec.Final.CostHigh, rec.Final.Cost)
-					}
-					if e.outcome != sluice.Completed && e.reason != sluice.ClientGone && g.status != 200 && g.header.Get("Sluice-Reason") != e.reason.String() {
-						t.Errorf("sluice-reason is %q, want %q", g.header.Get("Sluice-Reason"), e.reason)
-					}
-				})
-			}
-		})
-	}
-}
-
-// A journal that cannot write stops hard spend before a backend is touched.
-func TestJournalDown(t *testing.T) {
-	for _, hard := range []bool{true, false} {
-		inBubble(t, setup{places: []place{{handler: talk{chunks: 1, usage: usage(9, 1)}}}, policy: sluice.Policy{HardSpend: hard}}, func(t *testing.T, r *rig) {
-			r.journal.broken = fmt.Errorf("disk full")
-			g := r.do(ask{})
-			if hard {
-				if g.status != 503 || g.header.Get("Sluice-Reason") != "ledger_busy" || r.net.Dials("b0:80") != 0 {
-					t.Errorf("hard: got %d %s, %d dials", g.status, g.body, r.net.Dials("b0:80"))
-				}
-				return
-			}
-			if g.status != 200 {
-				t.Errorf("soft: got %d %s", g.status, g.body)
-			}
-		})
-	}
-}
-
-// A request that waits longer than it may is shed, and used nothing.
-func TestShedFromTheQueue(t *testing.T) {
-	inBubble(t, setup{
-		places: []place{{handler: talk{chunks: 2, gap: time.Minute, usage: usage(9, 2)}}},
-		policy: sluice.Policy{Limits: limits(sluice.Limit{Dimension: sluice.Concurrency, Amount: 1})},
-	}, func(t *testing.T, r *rig) {
-		var wg sync.WaitGroup
-		wg.Go(func() { r.do(ask{stream: true}) })
-		synctest.Wait()
-		for wait, after := range map[string]time.Duration{"0": 0, "3s": 3 * time.Second} {
-			g := r.do(ask{header: http.Header{"Sluice-Max-Wait": {wait}}})
-			if g.status < 400 || g.took != after || g.header.Get("Sluice-Reason") == "" {
-				t.Errorf("max-wait %s: got %d %q after %v", wait, g.status, g.body, g.took)
-			}
-			rec := r.last()
-			if rec.Final.Outcome != sluice.Rejected || rec.Final.Attempt != 0 || rec.Cost != 0 || rec.Usage != (sluice.Usage{}) {
-				t.Errorf("max-wait %s: ended %v, took %+v", wait, rec.Final.Outcome, rec.Usage)
-			}
-		}
-		wg.Wait()
 	})
 }

@@ -35,6 +35,9 @@ type Target struct {
 	// is itself spelt as one needs no leave.
 	AllowPrivate bool
 	Timeouts     Timeouts
+	// LostBound charges an attempt of which nothing ever became known at its
+	// bound, not at the estimate.
+	LostBound bool
 }
 
 // Timeouts bounds the stages of one attempt. Zero fields take the defaults of
