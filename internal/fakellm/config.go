@@ -15,6 +15,7 @@ type Config struct {
 	Script  string // file; empty for none
 	Seed    uint64
 	Instant bool
+	Speed   int64 // times as fast as the fleet's figures; below 2 changes nothing
 	Strict  bool
 	Book    int
 }
@@ -31,7 +32,7 @@ type Service struct {
 
 // Listen makes the server and opens its address; Run serves it.
 func Listen(c Config) (*Service, error) {
-	o := Options{Seed: c.Seed, Instant: c.Instant, Strict: c.Strict, Book: c.Book}
+	o := Options{Seed: c.Seed, Instant: c.Instant, Speed: c.Speed, Strict: c.Strict, Book: c.Book}
 	if c.Script != "" {
 		script, err := LoadScript(c.Script)
 		if err != nil {

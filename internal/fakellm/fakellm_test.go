@@ -231,6 +231,22 @@ func TestBoundCutsTheAnswer(t *testing.T) {
 	}
 }
 
+func TestBracketsThatAreNoInstruction(t *testing.T) {
+	s, url := provider(t, Options{Instant: true})
+	got := post(t, url+"/v1/chat/completions", chat("sim-small", "See [[tokens=12]] and [[other-page]].", ""))
+	if e := only(t, s); got.status != http.StatusOK || e.Output != 12 {
+		t.Errorf("got %d and %d tokens, want 200 and 12: %s", got.status, e.Output, got.body)
+	}
+}
+
+func TestWarmingTheCacheGeneratesNothing(t *testing.T) {
+	s, url := provider(t, Options{})
+	got := post(t, url+"/v1/messages", chat("claude-like", "Hello", `,"max_tokens":0`))
+	if e := only(t, s); got.status != http.StatusOK || e.Output != 0 || !e.Billed {
+		t.Errorf("got %d, book %+v", got.status, e)
+	}
+}
+
 func TestSeveralChoices(t *testing.T) {
 	s, url := provider(t, Options{Instant: true})
 	got := post(t, url+"/v1/chat/completions", chat("sim-small", "[[tokens=10]]", `,"n":3`+streamed))

@@ -32,6 +32,8 @@ type Options struct {
 	// Instant answers as fast as it can write: no fleet, no waiting, save what a
 	// fault asks for.
 	Instant bool
+	// Speed makes every machine so many times as fast; below 2 changes nothing.
+	Speed int64
 	// Strict refuses unknown models with 404; otherwise they are served as the
 	// first model, under their own name.
 	Strict bool
@@ -78,17 +80,17 @@ type model struct {
 	hosted *fleet.Hosted // guarded by pace.mu; nil for an engine
 }
 
-func newModel(m Model, instant bool) *model {
+func newModel(m Model, o Options) *model {
 	out := &model{Model: m.withDefaults()}
 	switch {
-	case instant:
+	case o.Instant:
 	case m.Hosted != nil:
-		out.hosted = fleet.NewHosted(*m.Hosted)
+		out.hosted = fleet.NewHosted(m.Hosted.Times(o.Speed))
 		out.pace = newPacer(out.hosted)
 	case m.Engine != nil:
-		out.pace = newPacer(fleet.NewReplica(*m.Engine))
+		out.pace = newPacer(fleet.NewReplica(m.Engine.Times(o.Speed)))
 	default:
-		out.pace = newPacer(fleet.NewReplica(fleet.Llama8BOnH100()))
+		out.pace = newPacer(fleet.NewReplica(fleet.Llama8BOnH100().Times(o.Speed)))
 	}
 	return out
 }

@@ -143,6 +143,10 @@ func (s *Server) read(sf surface, h http.Header, raw []byte) (*ask, *refusal) {
 	if r := s.fits(a); r != nil {
 		return a, r
 	}
+	if sf == surfaceMessages && a.max == 0 { // warms the cache, generates nothing
+		a.b.Tokens = 0
+		return a, nil
+	}
 	if wantsTools(&in) && a.b.Tokens < 0 {
 		a.calls = callsFor(sf, &in)
 	}
@@ -154,8 +158,8 @@ func (s *Server) weigh(a *ask, in *body) {
 	add := func(text string) {
 		a.raw += s.count.text(text)
 		a.last = text
-		if m := instruction.FindAllStringSubmatch(text, -1); m != nil {
-			a.told = m[len(m)-1][1]
+		if found := instruct(text); found != "" {
+			a.told = found
 		}
 	}
 	var block func(json.RawMessage)
@@ -240,6 +244,21 @@ func (s *Server) weighPrompt(a *ask, raw json.RawMessage, add func(string)) {
 // instruction is what a prompt may tell the fake: [[tokens=130]] or, as after a
 // model's '!', [[die-after=3!gap=1s]].
 var instruction = regexp.MustCompile(`\[\[([a-z0-9][a-z0-9=!.,:%-]*)\]\]`)
+
+// instruct is the last instruction of a text. Double brackets that hold no
+// known fault are just text.
+func instruct(text string) string {
+	if !strings.Contains(text, "[[") {
+		return ""
+	}
+	m := instruction.FindAllStringSubmatch(text, -1)
+	for _, found := range slices.Backward(m) {
+		if _, err := ParseBehaviour(found[1]); err == nil {
+			return found[1]
+		}
+	}
+	return ""
+}
 
 // check refuses what the real ones refuse.
 func (s *Server) check(a *ask, in *body, h http.Header) *refusal {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -64,7 +65,7 @@ func New(o Options) (*Server, error) {
 		if m.Name == "" || s.byName[m.Name] != nil {
 			return nil, fmt.Errorf("model name %q is empty or given twice", m.Name)
 		}
-		served := newModel(m, o.Instant)
+		served := newModel(m, o)
 		s.models = append(s.models, served)
 		s.byName[m.Name] = served
 	}
@@ -176,6 +177,10 @@ func (s *Server) work(w http.ResponseWriter, r *http.Request, sf surface) {
 		return
 	}
 	raw, early, err := readBody(w, r)
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		t.refuse(&refusal{http.StatusRequestEntityTooLarge, "", "", "the body is too large"})
+		return
+	}
 	if err != nil {
 		t.refuse(&refusal{http.StatusBadRequest, "invalid_request_error", "", "the body could not be read"})
 		return

@@ -19,6 +19,20 @@ type Service struct {
 	TokensPerMinute   sluice.Tokens // input and output together, taken when the job is submitted; at most 100 million; 0 does not bound them
 }
 
+// Times is the same account n times as fast, its rates included. n below 2
+// changes nothing.
+func (s Service) Times(n int64) Service {
+	if n < 2 {
+		return s
+	}
+	s.Latency /= time.Duration(n)
+	s.PrefillRate *= n
+	s.TokenTime /= time.Duration(n)
+	s.RequestsPerMinute *= n
+	s.TokensPerMinute *= sluice.Tokens(n)
+	return s
+}
+
 func (s Service) withDefaults() Service {
 	s.PrefillRate = max(s.PrefillRate, 1)
 	s.TokenTime = max(s.TokenTime, 0)

@@ -58,6 +58,24 @@ func TestOneJobTakesItsPrefillAndItsTokens(t *testing.T) {
 	}
 }
 
+func TestTimesIsFaster(t *testing.T) {
+	r := NewReplica(simple().Times(10))
+	if _, err := r.Submit(epoch, Job{Input: 500, Output: 5}); err != nil {
+		t.Fatal(err)
+	}
+	got := drain(t, r)
+	if at := got[len(got)-1].At; !at.Equal(after(54 * time.Millisecond)) {
+		t.Errorf("the end is at %s, want 54 ms", at.Sub(epoch))
+	}
+	h := NewHosted(Service{Latency: time.Second, PrefillRate: 1000, TokenTime: 10 * time.Millisecond}.Times(10))
+	if _, err := h.Submit(epoch, Job{Input: 1000, Output: 11}); err != nil {
+		t.Fatal(err)
+	}
+	if e := h.Advance(after(time.Hour)); !e[len(e)-1].At.Equal(after(210 * time.Millisecond)) {
+		t.Errorf("the end is at %s, want 210 ms", e[len(e)-1].At.Sub(epoch))
+	}
+}
+
 func TestCachedInputIsNotPrefilled(t *testing.T) {
 	r := NewReplica(simple())
 	if _, err := r.Submit(epoch, Job{Input: 500, Cached: 400, Output: 1}); err != nil {
