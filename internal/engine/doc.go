@@ -5,13 +5,13 @@
 //
 // A request arrives, waits, runs on one backend at a time, and ends:
 //
-//	            Arrive            Advance             AttemptEnded
-//	  (refused) ◀── arriving ──▶ waiting ──▶ running ──────────────▶ idle
-//	                               ▲ │ ▲        │ no activity          │
-//	                     refused / │ │ └────────┼──────────────────────┘ a further attempt
-//	                     too late ◀┘ │          ▼
-//	                               Settle,   expired ──▶ Settle: ErrLate, once
-//	                               Cancel
+//	          Arrive            Advance             AttemptEnded
+//	(refused) ◀── arriving ──▶ waiting ──▶ running ──────────────▶ idle
+//	                             ▲ │ ▲        │ no activity          │
+//	                   refused / │ │ └────────┼──────────────────────┘ a further attempt
+//	                   too late ◀┘ │          ▼
+//	                             Settle,   expired ──▶ Settle: ErrLate, once
+//	                             Cancel
 //
 // [Engine.Arrive] takes, all or nothing, what the caller is entitled to: requests,
 // tokens and spend at every scope. [Engine.Advance] takes, all or nothing, what is

@@ -201,7 +201,7 @@ const (
 	serves
 )
 
-// wait predicts how long r would wait in the pool.
+// wait predicts how long r would wait in the pool; 0 only if it would not.
 func (p *pool) wait(now time.Time, r *request) time.Duration {
 	if p.queue.Head() == nil {
 		need := r.needOfPlace()
@@ -212,7 +212,7 @@ func (p *pool) wait(now time.Time, r *request) time.Duration {
 			}
 		}
 	}
-	return p.queue.Wait(p.queue.Len(), p.running())
+	return max(time.Millisecond, p.queue.Wait(p.queue.Len(), p.running())) // who may not wait must go elsewhere
 }
 
 // offers appends what the pool's backends would bill r at, each row once.

@@ -1,0 +1,352 @@
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"sluice"
+	"sluice/internal/engine"
+)
+
+// oracle judges the engine by what it said and was told: the log of calls and
+// answers. It knows nothing of counters, queues or places.
+type oracle struct {
+	t      *rapid.T
+	eng    *engine.Engine
+	now    time.Time
+	keys   []key
+	open   map[sluice.RequestID]*seen
+	ended  []sluice.RequestID
+	posted map[sluice.TenantID]map[int64]sluice.Nano // by start of the hour
+	next   int
+	calm   bool // no failures, no memory limits: then nothing may wait that could run
+}
+
+type key struct {
+	principal sluice.Principal
+	slots     int
+	budget    sluice.Nano
+}
+
+// seen is one open request, from the log.
+type seen struct {
+	key     *key
+	hour    int64
+	pool    sluice.PoolID
+	backend sluice.BackendID // empty while it waits
+	running bool
+	idle    bool // told that there is no further attempt
+	held    sluice.Nano
+	paid    sluice.Nano // posted by failed attempts
+	attempt int
+	active  time.Time
+}
+
+const (
+	ttl    = 10 * time.Minute
+	slots1 = 3
+	slots2 = 2
+)
+
+func newOracle(t *rapid.T, calm bool) *oracle {
+	o := &oracle{t: t, now: start, calm: calm, open: map[sluice.RequestID]*seen{}, posted: map[sluice.TenantID]map[int64]sluice.Nano{}}
+	memory := ""
+	if !calm {
+		memory = " kv=2000 prefill=1500"
+	}
+	table := parseTable(nil, fmt.Sprintf(`pool a queue=20
+backend a1 pool=a conc=%d price=1/10%s
+backend a2 pool=a conc=%d price=2/8
+pool b queue=20
+backend b1 pool=b conc=%d price=3/30
+model m pools=a fallback=b
+model n pools=b,a`, slots1, memory, slots2, slots2))
+	o.eng = engine.New(engine.Config{Table: table, Options: engine.Options{HoldTTL: ttl}})
+	for i := range 3 {
+		k := key{slots: rapid.IntRange(1, 4).Draw(t, "slots"), budget: sluice.Nano(rapid.Int64Range(20_000_000, 90_000_000).Draw(t, "budget"))}
+		p := &sluice.Policy{HardSpend: true}
+		p.Limits[sluice.ScopeTenant] = []sluice.Limit{
+			{Dimension: sluice.Concurrency, Amount: int64(k.slots)},
+			{Dimension: sluice.Spend, Window: sluice.PerHour, Amount: int64(k.budget)},
+		}
+		k.principal = sluice.Principal{Tenant: sluice.TenantID(fmt.Sprint("t", i)), Project: sluice.DefaultProject, Key: sluice.KeyID(fmt.Sprint("k", i)), Policy: p}
+		o.keys = append(o.keys, k)
+		o.posted[k.principal.Tenant] = map[int64]sluice.Nano{}
+	}
+	return o
+}
+
+func (o *oracle) post(r *seen, cost sluice.Nano) { o.posted[r.key.principal.Tenant][r.hour] += cost }
+
+func (o *oracle) step() {
+	t := o.t
+	switch op := rapid.SampledFrom([]string{"arrive", "arrive", "arrive", "settle", "settle", "ended", "cancel", "again", "progress", "time", "long"}).Draw(t, "op"); op {
+	case "arrive":
+		o.arrive()
+	case "time":
+		o.now = o.now.Add(time.Duration(rapid.IntRange(-3, 20).Draw(t, "seconds")) * time.Second)
+	case "long":
+		o.now = o.now.Add(time.Duration(rapid.IntRange(1, 8).Draw(t, "minutes")) * time.Minute)
+	case "again":
+		if len(o.ended) > 0 {
+			id := o.ended[rapid.IntRange(0, len(o.ended)-1).Draw(t, "ended")]
+			if err := o.eng.Settle(o.now, id, engine.Actual{Cost: sluice.Dollar}); !errors.Is(err, engine.ErrSettled) {
+				t.Fatalf("%s: settled twice: %v", id, err)
+			}
+		}
+	default:
+		if len(o.open) > 0 {
+			o.one(op, rapid.SampledFrom(slices.Sorted(maps.Keys(o.open))).Draw(t, "which"))
+		}
+	}
+	o.advance()
+	o.check()
+}
+
+func (o *oracle) arrive() {
+	t := o.t
+	k := &o.keys[rapid.IntRange(0, len(o.keys)-1).Draw(t, "key")]
+	o.next++
+	c := engine.Call{
+		ID: sluice.RequestID(fmt.Sprint("r", o.next)), Principal: k.principal, Dialect: "openai",
+		Model:   rapid.SampledFrom([]sluice.ModelID{"m", "n"}).Draw(t, "model"),
+		MaxWait: rapid.SampledFrom([]time.Duration{-1, 0, 5 * time.Second, 20 * time.Minute}).Draw(t, "wait"),
+		Work:    sluice.Work{Input: sluice.Tokens(rapid.IntRange(1, 1200).Draw(t, "in")), OutputBound: sluice.Tokens(rapid.IntRange(0, 3000).Draw(t, "out"))},
+	}
+	c.Work.InputBound, c.Work.OutputHold = c.Work.Input, min(c.Work.OutputBound, 300)
+	v := o.eng.Arrive(o.now, c)
+	if v.Err != nil {
+		if v.Err.RetryAfter < 0 || v.Err.Reason == sluice.ReasonNone {
+			t.Fatalf("%s: refused without a reason: %+v", c.ID, v.Err)
+		}
+		return
+	}
+	if o.open[c.ID] != nil {
+		t.Fatalf("%s: two of one id", c.ID)
+	}
+	o.open[c.ID] = &seen{key: k, hour: o.latest().Truncate(time.Hour).Unix(), pool: v.Pool}
+}
+
+// latest is the moment that the engine goes by: it never goes back.
+func (o *oracle) latest() time.Time { return o.eng.Dump(o.now, 0).At }
+
+// one does something to one request.
+func (o *oracle) one(op string, id sluice.RequestID) {
+	t, r := o.t, o.open[id]
+	switch op {
+	case "progress":
+		d := o.eng.Progress(o.now, id, sluice.Usage{})
+		if d.Stop == r.running {
+			t.Fatalf("%s: progress says stop=%v, running=%v", id, d.Stop, r.running)
+		}
+		if r.running {
+			r.active = o.latest()
+		}
+	case "cancel":
+		if !o.eng.Cancel(o.now, id, sluice.ClientGone) {
+			t.Fatalf("%s: open and cannot be cancelled", id)
+		}
+		o.end(id)
+	case "settle":
+		var cost sluice.Nano
+		if r.attempt > 0 {
+			cost = sluice.Nano(rapid.Int64Range(0, int64(r.held)).Draw(t, "cost"))
+		}
+		if err := o.eng.Settle(o.now, id, engine.Actual{Cost: r.paid + cost, Usage: sluice.Usage{Input: 1}}); err != nil {
+			t.Fatalf("%s: open and cannot be settled: %v", id, err)
+		}
+		o.post(r, cost)
+		o.end(id)
+	case "ended":
+		o.attemptEnded(id, r)
+	}
+}
+
+func (o *oracle) attemptEnded(id sluice.RequestID, r *seen) {
+	if !r.running || o.calm {
+		return
+	}
+	t := o.t
+	res := engine.Result{
+		Reason:  rapid.SampledFrom([]sluice.Reason{sluice.UpstreamError, sluice.UpstreamConnect, sluice.UpstreamLimited, sluice.UpstreamRefused, sluice.ReasonNone}).Draw(t, "reason"),
+		Content: rapid.IntRange(0, 3).Draw(t, "content") == 0,
+		Cost:    sluice.Nano(rapid.Int64Range(0, int64(r.held)).Draw(t, "cost")),
+	}
+	n := o.eng.AttemptEnded(o.now, id, res)
+	o.post(r, res.Cost)
+	r.paid += res.Cost
+	r.running, r.backend, r.held = false, "", 0
+	if n.Step == engine.Fail {
+		r.idle, r.active = true, o.latest()
+	} else if res.Content || res.Reason == sluice.UpstreamRefused || res.Reason == sluice.ReasonNone {
+		t.Fatalf("%s: another attempt after %+v", id, res)
+	}
+}
+
+func (o *oracle) end(id sluice.RequestID) {
+	delete(o.open, id)
+	o.ended = append(o.ended, id)
+}
+
+func (o *oracle) advance() {
+	t := o.t
+	for _, g := range o.eng.Advance(o.now) {
+		r := o.open[g.ID]
+		if r == nil {
+			t.Fatalf("%s: granted or failed and not open", g.ID)
+		}
+		switch {
+		case g.Err == nil:
+			if r.running || r.idle || g.Attempt != r.attempt+1 {
+				t.Fatalf("%s: attempt %d after %d, running %v", g.ID, g.Attempt, r.attempt, r.running)
+			}
+			r.running, r.attempt, r.pool, r.backend, r.held, r.active = true, g.Attempt, g.Pool, g.Backend.ID, g.HeldSpend, o.latest()
+		case g.Err.Reason == sluice.HoldExpired:
+			if idle := o.latest().Sub(r.active); idle < ttl || !r.running && !r.idle {
+				t.Fatalf("%s: expired after %v without activity", g.ID, idle)
+			}
+			o.late(g.ID, r)
+		case r.attempt == 0:
+			o.end(g.ID)
+		default:
+			r.idle, r.active = true, o.latest()
+		}
+	}
+}
+
+// late settles an expired request at once, and again.
+func (o *oracle) late(id sluice.RequestID, r *seen) {
+	cost := sluice.Nano(rapid.Int64Range(0, int64(r.held)).Draw(o.t, "late"))
+	if err := o.eng.Settle(o.now, id, engine.Actual{Cost: r.paid + cost}); !errors.Is(err, engine.ErrLate) {
+		o.t.Fatalf("%s: late settlement: %v", id, err)
+	}
+	o.post(r, cost)
+	o.end(id)
+}
+
+func (o *oracle) check() {
+	t := o.t
+	v := o.eng.Dump(o.now, 100)
+	if v.Open != len(o.open) {
+		t.Fatalf("%d open, the log says %d", v.Open, len(o.open))
+	}
+	onBackend, ofTenant, held := map[sluice.BackendID]int64{}, map[sluice.TenantID]int64{}, map[sluice.TenantID]sluice.Nano{}
+	waiting, hour := 0, v.At.Truncate(time.Hour).Unix()
+	for _, r := range o.open {
+		switch {
+		case r.running:
+			onBackend[r.backend]++
+			ofTenant[r.key.principal.Tenant]++
+			if r.hour == hour {
+				held[r.key.principal.Tenant] += r.held
+			}
+		case !r.idle:
+			waiting++
+		}
+	}
+	free := map[sluice.PoolID]bool{}
+	for _, p := range v.Pools {
+		c := p.Counts
+		if c.Enqueued != c.Dispatched+c.Cancelled+c.Rejected+c.Moved+int64(p.Waiting) {
+			t.Fatalf("pool %s: %+v and %d wait", p.ID, c, p.Waiting)
+		}
+		waiting -= p.Waiting
+		for _, b := range p.Backends {
+			if b.Running != onBackend[b.ID] || b.Running > b.Concurrency || b.KVTokens > 2000 && b.ID == "a1" && !o.calm {
+				t.Fatalf("backend %+v, the log says %d run", b, onBackend[b.ID])
+			}
+			free[p.ID] = free[p.ID] || b.Running < b.Concurrency
+		}
+	}
+	if waiting != 0 {
+		t.Fatalf("queues and log differ by %d", waiting)
+	}
+	o.checkTenants(v, ofTenant, held, hour)
+	if o.calm {
+		for id, r := range o.open {
+			if !r.running && !r.idle && free[r.pool] && ofTenant[r.key.principal.Tenant] < int64(r.key.slots) {
+				t.Fatalf("%s waits though pool %s and its tenant have room", id, r.pool)
+			}
+		}
+	}
+}
+
+// checkTenants: gauges are sums of live holds and within their limit; budgets are
+// never exceeded; every window has what was charged to it.
+func (o *oracle) checkTenants(v engine.View, running map[sluice.TenantID]int64, held map[sluice.TenantID]sluice.Nano, hour int64) {
+	t := o.t
+	for i := range o.keys {
+		k := &o.keys[i]
+		id := k.principal.Tenant
+		if running[id] > int64(k.slots) {
+			t.Fatalf("tenant %s runs %d of %d", id, running[id], k.slots)
+		}
+		if posted := o.posted[id][hour]; posted+held[id] > k.budget {
+			t.Fatalf("tenant %s: posted %v, held %v, budget %v", id, posted, held[id], k.budget)
+		}
+	}
+	for _, a := range v.Top {
+		id := sluice.TenantID(a.ID)
+		for _, c := range a.Counters {
+			switch {
+			case c.Limit.Dimension == sluice.Concurrency && c.Held != running[id]:
+				t.Fatalf("tenant %s: gauge %d, the log says %d", id, c.Held, running[id])
+			case c.Limit.Dimension == sluice.Spend && sluice.Nano(c.Used) != o.posted[id][hour]:
+				t.Fatalf("tenant %s: used %v, the log says %v", id, sluice.Nano(c.Used), o.posted[id][hour])
+			case c.Remaining < 0:
+				t.Fatalf("tenant %s: %+v", id, c)
+			}
+		}
+	}
+}
+
+// finish ends everything: nothing may be held then.
+func (o *oracle) finish() {
+	for _, id := range slices.Sorted(maps.Keys(o.open)) {
+		if o.open[id] != nil {
+			o.eng.Cancel(o.now, id, sluice.ClientGone)
+			o.end(id)
+		}
+		o.advance()
+		o.check()
+	}
+	v := o.eng.Dump(o.now, 100)
+	if v.Open != 0 || v.Running != 0 || v.Expired != 0 {
+		o.t.Fatalf("left over: %+v", v)
+	}
+	for _, p := range v.Pools {
+		for _, b := range p.Backends {
+			if b.Running != 0 || b.KVTokens != 0 || b.Prefill != 0 {
+				o.t.Fatalf("left on a backend: %+v", b)
+			}
+		}
+	}
+}
+
+func TestOracle(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := newOracle(t, false)
+		for range rapid.IntRange(1, 100).Draw(t, "steps") {
+			o.step()
+		}
+		o.finish()
+	})
+}
+
+// TestWorkConserving: with healthy backends and no memory limits, after every
+// event no request waits while its pool has a slot and its tenant room.
+func TestWorkConserving(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := newOracle(t, true)
+		for range rapid.IntRange(1, 100).Draw(t, "steps") {
+			o.step()
+		}
+		o.finish()
+	})
+}

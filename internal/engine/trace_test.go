@@ -1,0 +1,389 @@
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"sluice"
+	"sluice/internal/engine"
+	"sluice/internal/price"
+	"sluice/internal/route"
+)
+
+// TestTraces runs testdata/*.dd: a command per event, and what it and the Advance
+// after it answer.
+//
+//	table           lines "pool P [queue=N] [maxwait=D]", "backend B pool=P …", "model M pools=P,… …"; also swaps
+//	policy NAME     lines "scope dimension window amount"; [hard] [maxwait=D]
+//	arrive ID policy=… [key=] [tenant=] [model=m] [in=] [out=bound] [hold=] [maxwait=D]
+//	progress ID | ended ID reason=R [content] [in=] [out=] [cost=] [retry-after=D]
+//	settle ID [in=] [out=] [cost=] [reason=] | cancel ID
+//	advance D       time passes, stopping at every NextWake
+//	print
+func TestTraces(t *testing.T) {
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		s := &script{now: start, policies: make(map[string]*sluice.Policy)}
+		datadriven.RunTest(t, path, s.run)
+	})
+}
+
+var start = time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
+
+type script struct {
+	eng      *engine.Engine
+	now      time.Time
+	policies map[string]*sluice.Policy
+	out      strings.Builder
+}
+
+func (s *script) run(t *testing.T, d *datadriven.TestData) string {
+	s.out.Reset()
+	switch d.Cmd {
+	case "table":
+		s.table(t, d)
+	case "policy":
+		s.policies[d.CmdArgs[0].Key] = parsePolicy(t, d)
+	case "arrive":
+		s.arrive(t, d)
+	case "progress":
+		if s.eng.Progress(s.now, id(d), sluice.Usage{}).Stop {
+			s.printf("stop\n")
+		}
+	case "ended":
+		s.ended(t, d)
+	case "settle":
+		s.settle(t, d)
+	case "cancel":
+		if !s.eng.Cancel(s.now, id(d), sluice.ClientGone) {
+			s.printf("not open\n")
+		}
+	case "advance":
+		s.advance(t, d)
+	case "print":
+		s.print()
+	default:
+		t.Fatalf("unknown command %q", d.Cmd)
+	}
+	if s.eng != nil {
+		s.grants()
+	}
+	return s.out.String()
+}
+
+func (s *script) printf(format string, args ...any) { fmt.Fprintf(&s.out, format, args...) }
+
+func (s *script) grants() {
+	for _, g := range s.eng.Advance(s.now) {
+		if g.Err != nil {
+			s.printf("%s: %s\n", g.ID, errText(g.Err))
+			continue
+		}
+		s.printf("%s: attempt %d on %s/%s", g.ID, g.Attempt, g.Pool, g.Backend.ID)
+		if g.Queued > 0 {
+			s.printf(" after %v", g.Queued)
+		}
+		if g.Fallback {
+			s.printf(", fallback")
+		}
+		if g.Clamped {
+			s.printf(", output clamped to %d", g.OutputBound)
+		}
+		if g.HeldSpend > 0 {
+			s.printf(", holds %v", g.HeldSpend)
+		}
+		var left []string
+		for _, c := range g.Candidates {
+			if c.Left != "" && c.Left != "other" {
+				left = append(left, fmt.Sprintf("%s %s", c.Backend, c.Left))
+			}
+		}
+		if left != nil {
+			s.printf(" (%s)", strings.Join(left, ", "))
+		}
+		s.printf("\n")
+	}
+}
+
+func errText(e *sluice.Error) string {
+	s := fmt.Sprintf("%v: %s", e.Reason, e.Msg)
+	if e.RetryAfter > 0 {
+		s += fmt.Sprintf("; retry after %v", e.RetryAfter)
+	}
+	return s
+}
+
+func (s *script) table(t *testing.T, d *datadriven.TestData) {
+	table := parseTable(t, d.Input)
+	table.Version = "v1"
+	d.MaybeScanArgs(t, "version", &table.Version)
+	if s.eng == nil {
+		s.eng = engine.New(engine.Config{Table: table})
+		return
+	}
+	plan, err := s.eng.Prepare(table)
+	if err != nil {
+		s.printf("%v\n", err)
+		return
+	}
+	s.eng.Swap(s.now, plan)
+}
+
+func (s *script) arrive(t *testing.T, d *datadriven.TestData) {
+	a := args{t, d}
+	c := engine.Call{
+		ID: id(d), Model: sluice.ModelID(a.text("model", "m")), Dialect: a.text("dialect", "openai"), MaxWait: a.duration("maxwait", -1),
+		Principal: sluice.Principal{
+			Tenant: sluice.TenantID(a.text("tenant", "acme")), Project: sluice.DefaultProject, Key: sluice.KeyID(a.text("key", "k")),
+			Policy: s.policies[a.text("policy", "")],
+		},
+		Work: sluice.Work{
+			Input: sluice.Tokens(a.number("in", 100)), OutputBound: sluice.Tokens(a.number("out", 100)),
+		},
+		Bytes: 100,
+	}
+	c.Work.InputBound = c.Work.Input
+	c.Work.OutputHold = sluice.Tokens(a.number("hold", int64(c.Work.OutputBound)))
+	v := s.eng.Arrive(s.now, c)
+	if v.Err != nil {
+		s.printf("%s: %s\n", c.ID, errText(v.Err))
+		return
+	}
+	s.printf("%s: queued in %s behind %d", c.ID, v.Pool, v.Position)
+	if v.Wait > 0 {
+		s.printf(", about %v", v.Wait)
+	}
+	s.printf("\n")
+}
+
+func (s *script) ended(t *testing.T, d *datadriven.TestData) {
+	a := args{t, d}
+	n := s.eng.AttemptEnded(s.now, id(d), engine.Result{
+		Reason: a.reason(), Content: d.HasArg("content"), RetryAfter: a.duration("retry-after", 0), Usage: a.usage(), Cost: sluice.Nano(a.number("cost", 0)),
+	})
+	switch {
+	case n.Err != nil:
+		s.printf("no further attempt: %s\n", errText(n.Err))
+	case n.Step == engine.Fail:
+		s.printf("no further attempt\n")
+	default:
+		s.printf("queued again\n")
+	}
+}
+
+func (s *script) settle(t *testing.T, d *datadriven.TestData) {
+	a := args{t, d}
+	err := s.eng.Settle(s.now, id(d), engine.Actual{Usage: a.usage(), Cost: sluice.Nano(a.number("cost", 0)), Reason: a.reason()})
+	switch {
+	case errors.Is(err, engine.ErrLate):
+		s.printf("late\n")
+	case err != nil:
+		s.printf("%v\n", err)
+	}
+}
+
+// advance lets time pass, and the engine act at every moment that it asked for.
+func (s *script) advance(t *testing.T, d *datadriven.TestData) {
+	by, err := time.ParseDuration(d.CmdArgs[0].Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := s.now.Add(by)
+	for {
+		at, ok := s.eng.NextWake()
+		if !ok || at.After(end) {
+			break
+		}
+		if at.After(s.now) {
+			s.now = at
+			s.printf("at +%v:\n", s.now.Sub(start))
+		}
+		s.grants()
+	}
+	s.now = end
+}
+
+func (s *script) print() {
+	v := s.eng.Dump(s.now, 10)
+	s.printf("%d open, %d running, %d expired\n", v.Open, v.Running, v.Expired)
+	for _, p := range v.Pools {
+		c := p.Counts
+		s.printf("pool %s: %d wait, %d enqueued, %d dispatched, %d cancelled, %d rejected, %d moved\n", p.ID, p.Waiting, c.Enqueued, c.Dispatched, c.Cancelled, c.Rejected, c.Moved)
+		for _, b := range p.Backends {
+			s.printf("  %s: %d of %d, kv %d, prefill %d, %s\n", b.ID, b.Running, b.Concurrency, b.KVTokens, b.Prefill, b.Health)
+		}
+	}
+	for _, a := range v.Top {
+		for _, c := range a.Counters {
+			s.printf("%v %s: %v", a.Scope, a.ID, c.Limit.Dimension)
+			if c.Limit.Window != sluice.NoWindow {
+				s.printf(" per %v", c.Limit.Window)
+			}
+			if c.Limit.Dimension == sluice.Spend {
+				s.printf(" %v: used %v, held %v\n", sluice.Nano(c.Limit.Amount), sluice.Nano(c.Used), sluice.Nano(c.Held))
+			} else {
+				s.printf(" %d: used %d, held %d\n", c.Limit.Amount, c.Used, c.Held)
+			}
+		}
+	}
+}
+
+func id(d *datadriven.TestData) sluice.RequestID { return sluice.RequestID(d.CmdArgs[0].Key) }
+
+type args struct {
+	t *testing.T
+	d *datadriven.TestData
+}
+
+func (a args) text(key, otherwise string) string {
+	a.d.MaybeScanArgs(a.t, key, &otherwise)
+	return otherwise
+}
+
+func (a args) number(key string, otherwise int64) int64 {
+	s := a.text(key, "")
+	if s == "" {
+		return otherwise
+	}
+	if money, ok := strings.CutPrefix(s, "$"); ok {
+		n, err := sluice.ParseMoney(money)
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		return int64(n)
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return n
+}
+
+func (a args) duration(key string, otherwise time.Duration) time.Duration {
+	s := a.text(key, "")
+	if s == "" {
+		return otherwise
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return d
+}
+
+func (a args) reason() (r sluice.Reason) {
+	if err := r.UnmarshalText([]byte(a.text("reason", ""))); err != nil {
+		a.t.Fatal(err)
+	}
+	return r
+}
+
+func (a args) usage() sluice.Usage {
+	return sluice.Usage{Input: sluice.Tokens(a.number("in", 0)), Output: sluice.Tokens(a.number("out", 0)), Source: sluice.UsageReported}
+}
+
+func parsePolicy(t *testing.T, d *datadriven.TestData) *sluice.Policy {
+	p := &sluice.Policy{HardSpend: d.HasArg("hard"), MaxWait: int64(args{t, d}.duration("maxwait", 0))}
+	for line := range strings.Lines(d.Input) {
+		var scope, dim, window, amount string
+		if _, err := fmt.Sscan(line, &scope, &dim, &window, &amount); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		var sc sluice.Scope
+		var l sluice.Limit
+		err := errors.Join(sc.UnmarshalText([]byte(scope)), l.Dimension.UnmarshalText([]byte(dim)), l.Window.UnmarshalText([]byte(window)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, ok := strings.CutPrefix(amount, "$"); ok {
+			m, err := sluice.ParseMoney(n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.Amount = int64(m)
+		} else if l.Amount, err = strconv.ParseInt(amount, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+		p.Limits[sc] = append(p.Limits[sc], l)
+	}
+	return p
+}
+
+// parseTable reads the lines of a table. A backend's price=IN/OUT is in dollars
+// per million tokens; without one it is free of charge, and price=none is unknown.
+func parseTable(t *testing.T, in string) *route.Table {
+	table := &route.Table{Models: map[sluice.ModelID]*route.Model{}, Pools: map[sluice.PoolID]*route.Pool{}}
+	for line := range strings.Lines(in) {
+		fields := strings.Fields(line)
+		kv := map[string]string{}
+		for _, f := range fields[2:] {
+			k, v, _ := strings.Cut(f, "=")
+			kv[k] = v
+		}
+		number := func(key string, otherwise int64) int64 {
+			if kv[key] == "" {
+				return otherwise
+			}
+			n, err := strconv.ParseInt(kv[key], 10, 64)
+			if err != nil {
+				t.Fatalf("%q: %v", line, err)
+			}
+			return n
+		}
+		pools := func(key string) (out []sluice.PoolID) {
+			for p := range strings.SplitSeq(kv[key], ",") {
+				if p != "" {
+					out = append(out, sluice.PoolID(p))
+				}
+			}
+			return out
+		}
+		switch fields[0] {
+		case "pool":
+			id := sluice.PoolID(fields[1])
+			wait, _ := time.ParseDuration(kv["maxwait"])
+			table.Pools[id] = &route.Pool{ID: id, Queue: route.QueueBounds{Requests: number("queue", 0), MaxWait: wait}}
+		case "backend":
+			b := &route.Backend{
+				ID: sluice.BackendID(fields[1]), Dialect: "openai", Weight: number("weight", 1), Price: parsePrice(t, kv["price"]),
+				Capacity: route.Capacity{
+					Concurrency: number("conc", 1), KVTokens: sluice.Tokens(number("kv", 0)), PrefillTokens: sluice.Tokens(number("prefill", 0)),
+				},
+			}
+			if kv["dialect"] != "" {
+				b.Dialect = kv["dialect"]
+			}
+			if kv["ceiling"] != "" {
+				b.Ceiling = parsePrice(t, kv["ceiling"])
+			}
+			p := table.Pools[sluice.PoolID(kv["pool"])]
+			p.Backends = append(p.Backends, b)
+		case "model":
+			id := sluice.ModelID(fields[1])
+			table.Models[id] = &route.Model{ID: id, Pools: pools("pools"), Fallback: pools("fallback")}
+		default:
+			t.Fatalf("unknown line %q", line)
+		}
+	}
+	return table
+}
+
+func parsePrice(t *testing.T, s string) *price.Row {
+	switch s {
+	case "":
+		return &price.Row{}
+	case "none":
+		return nil
+	}
+	in, out, _ := strings.Cut(s, "/")
+	var row price.Row
+	if err := errors.Join(row.Rates.Input.UnmarshalText([]byte(in)), row.Rates.Output.UnmarshalText([]byte(out))); err != nil {
+		t.Fatal(err)
+	}
+	return &row
+}
