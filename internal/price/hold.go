@@ -15,6 +15,7 @@ func (r *Row) SoftHold(w sluice.Work) sluice.Nano {
 	var c sluice.Cost
 	c.Add(int64(w.Input), rates.Input)
 	c.Add(int64(w.OutputHold), max(rates.Output, rates.Reasoning))
+	c.Add(1, r.Request)
 	return c.Up()
 }
 
@@ -27,6 +28,7 @@ func (r *Row) HardHold(w sluice.Work) sluice.Nano {
 	var c sluice.Cost
 	c.Add(int64(w.InputBound), in)
 	c.Add(int64(w.OutputBound), out)
+	c.Add(1, r.Request)
 	return c.Up()
 }
 
@@ -39,6 +41,8 @@ func (r *Row) OutputWithin(w sluice.Work, budget sluice.Nano) sluice.Tokens {
 	in, out := r.dearest(w.InputBound)
 	haveHi, haveLo := bits.Mul64(uint64(budget), 1_000_000)
 	needHi, needLo := bits.Mul64(uint64(max(w.InputBound, 0)), uint64(max(in, 0)))
+	needLo, carry := bits.Add64(needLo, uint64(max(r.Request, 0)), 0)
+	needHi += carry
 	lo, borrow := bits.Sub64(haveLo, needLo, 0)
 	hi, borrow := bits.Sub64(haveHi, needHi, borrow)
 	if borrow != 0 {

@@ -3,6 +3,8 @@ package price
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"sluice"
@@ -38,6 +40,7 @@ type Row struct {
 	Tiers     []Tier            // ascending
 	Variants  map[string][]Tier // by service tier ("batch", "flex", "priority"); the first has AboveInput 0
 	WebSearch sluice.Price      // per million calls; zero and Free cost nothing
+	Request   sluice.Price      // per million requests, on top of their tokens; zero and Free cost nothing
 }
 
 // Validate reports every way in which the row cannot price: no input or output
@@ -51,12 +54,13 @@ func (r *Row) Validate() error {
 	if r.Rates.Output == 0 {
 		errs = append(errs, errors.New("output price is missing: a free model says so explicitly"))
 	}
-	if r.WebSearch < Free {
-		errs = append(errs, errors.New("web search price is negative"))
+	if r.WebSearch < Free || r.Request < Free {
+		errs = append(errs, errors.New("price per call is negative"))
 	}
 	errs = append(errs, r.Rates.validate("rates"))
 	errs = append(errs, validateTiers("tiers", r.Tiers, 1)...)
-	for name, tiers := range r.Variants {
+	for _, name := range slices.Sorted(maps.Keys(r.Variants)) {
+		tiers := r.Variants[name]
 		if len(tiers) == 0 || tiers[0].AboveInput != 0 {
 			errs = append(errs, fmt.Errorf("variant %q must start with a tier above 0", name))
 			continue
