@@ -192,5 +192,7 @@ type rawJSON string
 
 func (r rawJSON) MarshalJSON() ([]byte, error) { return []byte(r), nil }
 
-var _ voice = (*anthropic)(nil)
-var _ voice = (*openai)(nil)
+var (
+	_ voice = (*anthropic)(nil)
+	_ voice = (*openai)(nil)
+)

@@ -229,18 +229,22 @@ func readBooks(ctx context.Context, o *Options, since time.Time) (*Books, error)
 	return Reconcile(l, backends...), nil
 }
 
+// bookTimeout bounds the reading of one backend's book.
+const bookTimeout = 30 * time.Second
+
 // FakeLLM reads the book of a scripted provider at a base URL. It fails when
 // the provider no longer has every request of the run one by one.
 func FakeLLM(base string, transport http.RoundTripper) Backend {
 	base = strings.TrimSuffix(strings.TrimSuffix(base, "/"), "/v1")
-	client := &http.Client{Transport: transport, Timeout: 30 * time.Second}
 	return func(ctx context.Context, since time.Time) (BackendBook, error) {
 		u := base + "/fakellm/served?since=" + url.QueryEscape(since.UTC().Format(time.RFC3339Nano))
+		ctx, cancel := context.WithTimeout(ctx, bookTimeout)
+		defer cancel()
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, u, nil)
 		if err != nil {
 			return BackendBook{}, err
 		}
-		resp, err := client.Do(req)
+		resp, err := transport.RoundTrip(req)
 		if err != nil {
 			return BackendBook{}, err
 		}

@@ -47,7 +47,7 @@ func (d *driver) call(ctx context.Context, row *Row, key sluice.Secret, due time
 		stop := time.AfterFunc(time.Duration(row.CancelAfter)*20*time.Millisecond, leave)
 		defer stop.Stop()
 	}
-	resp, err := d.client.Do(req)
+	resp, err := d.o.Transport.RoundTrip(req)
 	if err != nil {
 		r.outcome, r.reason = d.broken(call, ctx, row, err)
 		return r

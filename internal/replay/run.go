@@ -45,7 +45,10 @@ type Options struct {
 	NoInstruction bool          // do not tell a scripted provider how many tokens to make
 	Timeout       time.Duration // of one request; 0 means 10 minutes
 	MaxInFlight   int           // beyond it a row is overrun, not delayed; 0 means 4,096
-	Transport     http.RoundTripper
+
+	// Transport sends the requests: app passes one that egress made. It is used
+	// as it is, so that no redirect is followed and nothing is sent twice.
+	Transport http.RoundTripper
 
 	Progress io.Writer     // a line per Interval; nil for none
 	Interval time.Duration // 0 means 5 s
@@ -95,7 +98,6 @@ func set[T comparable](p *T, v T) {
 // driver is one run under way.
 type driver struct {
 	o       Options
-	client  *http.Client
 	start   time.Time
 	slots   chan struct{} // one element per request in flight
 	wg      sync.WaitGroup
@@ -113,7 +115,6 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	d := &driver{
 		o: o, start: time.Now(), slots: make(chan struct{}, o.MaxInFlight), dice: newDice(o.Seed, 3), clients: map[string]int{},
-		client: &http.Client{Transport: o.Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
 	}
 	d.tally.init()
 	talk, hush := context.WithCancel(ctx)
