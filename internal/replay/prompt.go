@@ -20,17 +20,20 @@ country plant last school father keep tree never start city earth eye light thou
 // overhead is what framing and the closing instruction cost a prompt, in tokens.
 const overhead = 14
 
+// sentence is the tokens of one sentence, full stop included.
+const sentence = 18
+
 // text makes a prompt of about n tokens. Equal seeds make equal text.
 func text(b *strings.Builder, n int64, seed uint64) {
-	for i := range n {
-		if i > 0 || b.Len() > 0 {
+	for i := int64(0); i < n; i++ {
+		if i%sentence == sentence-1 { // a full stop is a token
+			b.WriteByte('.')
+			continue
+		}
+		if b.Len() > 0 {
 			b.WriteByte(' ')
 		}
 		b.WriteString(words[mix(seed+uint64(i))%uint64(len(words))])
-		if i%17 == 16 {
-			b.WriteByte('.')
-			n-- // a full stop is a token
-		}
 	}
 }
 
