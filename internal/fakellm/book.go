@@ -28,12 +28,13 @@ type Served struct {
 	Input   sluice.Tokens `json:"input"`   // cached and written included
 	Cached  sluice.Tokens `json:"cached"`  // read from the prefix cache
 	Written sluice.Tokens `json:"written"` // written to it
-	Output  sluice.Tokens `json:"output"`  // generated, reasoning included, until its end or the cancel
+	Output  sluice.Tokens `json:"output"`  // reasoning included; of a stream that was cut, what its events carried
 
 	Reasoning sluice.Tokens `json:"reasoning"`
-	Sent      sluice.Tokens `json:"sent"`     // the part of Output that was written to the client
-	Reported  bool          `json:"reported"` // the client was sent true final usage
-	Billed    bool          `json:"billed"`   // Input and Output are on the invoice
+	Generated sluice.Tokens `json:"generated"` // by the engine until the end or the cut, at least Output unless the model runs on
+	Sent      sluice.Tokens `json:"sent"`      // the part of it that was written to the client
+	Reported  bool          `json:"reported"`  // the client was sent true final usage
+	Billed    bool          `json:"billed"`    // Input and Output are on the invoice
 
 	At    time.Time  `json:"at"`
 	First *time.Time `json:"first,omitempty"` // first content written

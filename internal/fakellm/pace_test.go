@@ -137,3 +137,26 @@ func TestRunsOn(t *testing.T) {
 		}
 	})
 }
+
+// A server that closes tears what waits for its clock; it does not answer it
+// in a hurry.
+func TestCloseTears(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := timed(t, fleet.Llama8BOnH100())
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			defer func() {
+				if recover() != http.ErrAbortHandler {
+					t.Error("the connection is not aborted")
+				}
+			}()
+			call(t.Context(), s, chat("m!tokens=1000", "x", `,"stream":true`))
+		})
+		time.Sleep(time.Second)
+		s.Close()
+		wg.Wait()
+		if e := s.Account(Filter{}).Served[0]; e.End != EndFailed || e.Output == 0 || e.Output >= 1000 {
+			t.Errorf("book: %+v", e)
+		}
+	})
+}

@@ -38,6 +38,7 @@ type job struct {
 	id   fleet.JobID
 	got  sluice.Tokens
 	done bool
+	cut  bool // the pacer was closed under it
 	want sluice.Tokens
 	wake chan struct{} // closed when got ≥ want or done; nil when nobody waits
 }
@@ -68,12 +69,16 @@ func (p *pacer) submit(spec fleet.Job) (*job, error) {
 }
 
 // await blocks until the job has generated n tokens or is done, and returns how
-// many there are; the context's error if it ends first.
+// many there are; the context's error if it ends first, errAbort if the pacer is
+// closed meanwhile.
 func (j *job) await(ctx context.Context, n sluice.Tokens) (sluice.Tokens, error) {
 	p := j.p
 	p.mu.Lock()
 	if j.got >= n && n > 0 || j.done {
 		defer p.mu.Unlock()
+		if j.cut {
+			return j.got, errAbort
+		}
 		return j.got, nil
 	}
 	wake := make(chan struct{})
@@ -88,6 +93,9 @@ func (j *job) await(ctx context.Context, n sluice.Tokens) (sluice.Tokens, error)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if j.cut {
+		return j.got, errAbort
+	}
 	return j.got, nil
 }
 
@@ -163,12 +171,12 @@ func (p *pacer) load() (fleet.Load, fleet.Totals) {
 	return p.m.Load(), p.m.Totals()
 }
 
-// close stops the goroutine. Jobs that still wait are woken as done.
+// close stops the goroutine. Jobs that still wait are cut.
 func (p *pacer) close() {
 	p.mu.Lock()
 	p.closed = true
 	for id, j := range p.jobs {
-		j.done = true
+		j.done, j.cut = true, true
 		if j.wake != nil {
 			close(j.wake)
 			j.wake = nil

@@ -103,7 +103,7 @@ func (s *Server) routes() {
 // ServeHTTP answers a request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
 
-// Close ends the models' clocks; requests in flight end early.
+// Close ends the models' clocks; requests that wait for one are torn.
 func (s *Server) Close() {
 	for _, m := range s.models {
 		if m.pace != nil {

@@ -93,13 +93,16 @@ func (t *turn) settle(err error) {
 	}
 	n := sluice.Tokens(t.a.choices)
 	t.s.book.update(t.entry, func(e *Served) {
-		e.Output, e.Sent = generated*n, sluice.Tokens(t.wrote)*n
-		e.Reasoning = min(sluice.Tokens(t.a.b.Reasoning), generated) * n
+		e.Generated, e.Sent = generated*n, sluice.Tokens(t.wrote)*n
+		e.Output = e.Generated
+		if t.a.stream && !t.ended { // bills by the event, not by the token under way
+			e.Output = e.Sent
+		}
 		refused, isRefusal := errors.AsType[*refusal](err)
 		switch {
 		case isRefusal:
 			e.End, e.Status = EndRefused, refused.status
-			e.Output, e.Sent, e.Reasoning = 0, 0, 0
+			e.Output, e.Sent, e.Generated = 0, 0, 0
 		case t.ended:
 			e.End, e.Billed = EndCompleted, true
 			e.Reported = t.reports()
@@ -115,6 +118,7 @@ func (t *turn) settle(err error) {
 		default:
 			e.End, e.Billed = EndFailed, true
 		}
+		e.Reasoning = min(sluice.Tokens(t.a.b.Reasoning)*n, e.Output)
 		if t.a.surface == surfaceCount || t.a.surface == surfaceTokenize {
 			e.Billed, e.Reported = false, false
 		}
