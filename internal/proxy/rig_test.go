@@ -59,6 +59,7 @@ type place struct {
 type setup struct {
 	places  []place
 	policy  sluice.Policy
+	before  func(t *testing.T, s *setup) // in the bubble, before all else
 	options func(*Options)
 	hooks   exchange.Hooks
 	hold    time.Duration // HoldTTL of the engine
@@ -85,6 +86,9 @@ type rig struct {
 func inBubble(t *testing.T, s setup, f func(t *testing.T, r *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
+		if s.before != nil {
+			s.before(t, &s)
+		}
 		r := newRig(t, s)
 		stop := r.serve(s)
 		f(t, r)
