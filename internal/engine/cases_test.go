@@ -3,6 +3,7 @@ package engine_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -448,7 +449,24 @@ func TestExpiredAreBounded(t *testing.T) {
 	}
 }
 
-// free is a call that counts requests only.
+// What others use of a limit that all share is not for a caller to see.
+func TestSharedLimitsTellNoFigures(t *testing.T) {
+	table := parseTable(t, "pool p\nbackend b pool=p conc=9\nmodel m pools=p")
+	table.Fleet = []sluice.Limit{{Dimension: sluice.InputTokens, Window: sluice.PerMinute, Amount: 600}}
+	r := &rig{T: t, eng: engine.New(engine.Config{Table: table}), now: start, policy: &sluice.Policy{}}
+	r.mustCall(sluice.Work{Input: 587})
+	_, err := r.call(sluice.Work{Input: 100})
+	if err == nil || err.Kind != sluice.KindOverloaded || err.Reason != sluice.RateLimited || err.RetryAfter != 8700*time.Millisecond {
+		t.Fatalf("got %+v, want overloaded for 8.7 s", err)
+	}
+	if err.Refusal.Scope != sluice.ScopeFleet || err.Refusal.Used != 0 || err.Refusal.Held != 0 || strings.Contains(err.Msg, "587") {
+		t.Errorf("%q, %+v tell what others use", err.Msg, err.Refusal)
+	}
+	if !strings.Contains(err.Err.Error(), "587") {
+		t.Errorf("the log does not: %v", err.Err)
+	}
+}
+
 func TestFreeCallsCountRequestsOnly(t *testing.T) {
 	p := policy(true, sluice.ScopeKey,
 		sluice.Limit{Dimension: sluice.Requests, Window: sluice.PerMinute, Amount: 2},

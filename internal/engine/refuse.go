@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"sluice"
@@ -9,12 +10,13 @@ import (
 	"sluice/internal/route"
 )
 
-// refused is a limit's refusal as the caller sees it.
+// refused is a limit's refusal as the caller sees it: the sentence, and the figures
+// in Refusal. A limit that callers share is scarce capacity, not the caller's rate,
+// and what others use of it is for the log alone.
 func (e *Engine) refused(f *quota.Refusal) *sluice.Error {
 	err := &sluice.Error{
 		Kind: sluice.KindRateLimited, Reason: sluice.RateLimited, RetryAfter: f.Wait,
-		Msg: fmt.Sprintf("%s: %s used, %s held by requests in flight, %s requested",
-			limitText(f), amountText(f.Limit, f.Used), amountText(f.Limit, f.Held), amountText(f.Limit, f.Requested)),
+		Msg: "too many " + strings.ReplaceAll(f.Limit.Dimension.String(), "_", " "),
 		Refusal: &sluice.Refusal{
 			Scope: f.Owner.Scope, ID: f.Owner.Label(), Limit: f.Limit,
 			Requested: f.Requested, Used: f.Used, Held: f.Held, Reset: f.Reset,
@@ -23,41 +25,27 @@ func (e *Engine) refused(f *quota.Refusal) *sluice.Error {
 	switch {
 	case f.Never:
 		err.Kind, err.Reason = sluice.KindInvalid, sluice.NeverFits
-		err.Msg = fmt.Sprintf("%s can never admit this request, which needs at least %s", limitText(f), amountText(f.Limit, f.Requested))
-		err.Hint = "send less input, or ask for a larger limit"
-		return err
+		err.Msg, err.Hint = "this request is larger than a limit can ever admit", "send less input, or ask for a larger limit"
 	case f.Limit.Dimension == sluice.Spend && f.InFlight:
 		err.Kind, err.Reason = sluice.KindBudgetExhausted, sluice.BudgetHeld
-		err.Hint = "the budget is held by requests in flight, not spent: retry when some have ended"
+		err.Msg, err.Hint = "the budget is held by requests in flight, not spent", "retry when some have ended"
 	case f.Limit.Dimension == sluice.Spend:
 		err.Kind, err.Reason = sluice.KindBudgetExhausted, sluice.BudgetSpent
-		err.Hint = "the budget is spent until its window ends"
+		err.Msg = "the budget is spent until its window ends"
 	case f.Limit.Dimension.Gauge():
 		err.Reason = sluice.ConcurrencyLimited
+		err.Msg += " in flight"
 	}
 	if f.InFlight && f.Wait == 0 {
 		err.RetryAfter = e.life // the estimated drain
 	}
+	if f.Owner.Scope >= sluice.ScopeModel && !f.Never {
+		err.Kind, err.Hint = sluice.KindOverloaded, ""
+		err.Msg = "a limit that all callers share is reached"
+		err.Err = fmt.Errorf("%v %s: %d used, %d held", f.Owner.Scope, f.Owner.Label(), f.Used, f.Held)
+		err.Refusal.Used, err.Refusal.Held = 0, 0
+	}
 	return err
-}
-
-func limitText(f *quota.Refusal) string {
-	who := f.Owner.Scope.String()
-	if l := f.Owner.Label(); l != "" {
-		who += " " + l
-	}
-	s := fmt.Sprintf("limit of %s, %s %s", who, amountText(f.Limit, f.Limit.Amount), f.Limit.Dimension)
-	if f.Limit.Window != sluice.NoWindow {
-		s += " per " + f.Limit.Window.String()
-	}
-	return s
-}
-
-func amountText(l sluice.Limit, n int64) string {
-	if l.Dimension == sluice.Spend {
-		return sluice.Nano(n).String()
-	}
-	return fmt.Sprint(n)
 }
 
 func queueFull(p *pool, bound string) *sluice.Error {

@@ -112,6 +112,19 @@ func (s *script) grants() {
 
 func errText(e *sluice.Error) string {
 	s := fmt.Sprintf("%v: %s", e.Reason, e.Msg)
+	if r := e.Refusal; r != nil {
+		amount := func(n int64) string {
+			if r.Limit.Dimension == sluice.Spend {
+				return sluice.Nano(n).String()
+			}
+			return strconv.FormatInt(n, 10)
+		}
+		s += fmt.Sprintf(" (%v %s: %s %v", r.Scope, r.ID, amount(r.Limit.Amount), r.Limit.Dimension)
+		if r.Limit.Window != sluice.NoWindow {
+			s += fmt.Sprintf(" per %v", r.Limit.Window)
+		}
+		s += fmt.Sprintf("; used %s, held %s, requested %s)", amount(r.Used), amount(r.Held), amount(r.Requested))
+	}
 	if e.RetryAfter > 0 {
 		s += fmt.Sprintf("; retry after %v", e.RetryAfter)
 	}
