@@ -38,10 +38,18 @@ func (a *App) simulate() (string, error) {
 		return "", fmt.Errorf("simulate a fleet: %w", err)
 	}
 	server := &http.Server{Handler: fleet, ReadHeaderTimeout: 10 * time.Second}
-	a.serving.Go(func() { _ = server.Serve(l) }) // ends when the clean-up closes it
+	// It is joined by its own clean-up: the planes are stopped, and waited for,
+	// while it still answers.
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = server.Serve(l) // ends when the clean-up closes it
+	}()
 	a.cleanup.push("stop the simulated fleet", func(context.Context) error {
 		fleet.Close()
-		return server.Close()
+		err := server.Close()
+		<-done
+		return err
 	})
 	a.simulated = &simulation{server: fleet, url: "http://" + l.Addr().String() + "/v1"}
 	return a.simulated.url, nil
