@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"sluice/internal/config"
+	"sluice/internal/fakellm"
 )
 
 type checkCmd struct {
@@ -67,7 +68,11 @@ func check(path string, env *Env) (warnings config.Problems, version string, err
 	if err != nil {
 		return nil, "", err
 	}
-	snap, err := config.Compile(cfg, config.CompileOptions{Lookup: priceLookup(), SimulatedURL: "http://127.0.0.1:8090/v1"})
+	lookup, err := priceLookup()
+	if err != nil {
+		return nil, "", err
+	}
+	snap, err := config.Compile(cfg, config.CompileOptions{Lookup: lookup, SimulatedURL: "http://" + fakellm.DefaultListen + "/v1"})
 	if err != nil {
 		return nil, "", err
 	}

@@ -11,7 +11,10 @@ import (
 )
 
 type serveCmd struct {
-	Config string `short:"c" help:"Configuration file. Without one: a simulated fleet, every hosted provider whose key variable is set, and a development tenant." placeholder:"FILE" type:"path"`
+	Config      string `short:"c" help:"Configuration file. Without one: a simulated fleet, every hosted provider whose key variable is set, and a development tenant." placeholder:"FILE" type:"path"`
+	Listen      string `help:"Data plane address, in place of the configuration's." placeholder:"ADDR"`
+	AdminListen string `help:"Admin API address, likewise." placeholder:"ADDR"`
+	Data        string `help:"Directory of journal and store, likewise." placeholder:"DIR" type:"path"`
 }
 
 // gateway is what serve needs of a running gateway.
@@ -33,7 +36,7 @@ func (c *serveCmd) Run(ctx context.Context, env *Env) error {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGHUP, syscall.SIGTERM, os.Interrupt)
 	defer signal.Stop(signals)
-	g, err := openGateway(ctx, env, c.Config)
+	g, err := openGateway(ctx, env, c)
 	if err != nil {
 		return err
 	}
