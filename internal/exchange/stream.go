@@ -19,6 +19,7 @@ const (
 	checkpointTokens sluice.Tokens = 1000
 	checkpointEvery                = 2 * time.Second
 	maxPreamble                    = 64 << 10 // bytes held back before content
+	maxCollected                   = 32 << 10 // bytes of content collected before they are written
 	drainWait                      = 100 * time.Millisecond
 )
 
@@ -28,76 +29,112 @@ type pace struct {
 	toldAt, keptAt time.Time
 }
 
+// stream is one attempt's events on their way to the client. What the tap lets
+// through is collected until more must be read from the backend, and then
+// written at once: nothing that has arrived waits, and events that arrived
+// together cost one write. Until content has come all of it is held back.
+type stream struct {
+	ctx  context.Context
+	t    *turn
+	a    *attempt
+	ans  *upstream.Answer
+	out  []byte // collected
+	open bool   // content has come: what is collected is for the client
+}
+
+// errUndelivered ends the reading of a stream whose client takes no more; the
+// attempt's failure says why.
+var errUndelivered = errors.New("undelivered")
+
+// Read is what the events are read through.
+func (s *stream) Read(p []byte) (int, error) {
+	if !s.flush() {
+		return 0, errUndelivered
+	}
+	return s.ans.Read(p)
+}
+
+// flush writes what was collected to the client. It reports whether the stream
+// goes on.
+func (s *stream) flush() bool {
+	if !s.open || len(s.out) == 0 {
+		return true
+	}
+	s.t.begun(s.a)
+	err := s.t.client.Events(s.t.head, s.out)
+	s.out = s.out[:0]
+	if err != nil {
+		s.a.failure = s.t.undelivered(s.ctx, err)
+	}
+	return err == nil
+}
+
+// begun notes that content reaches the client.
+func (t *turn) begun(a *attempt) {
+	if a.content {
+		return
+	}
+	a.content, t.first = true, since(t.r.Arrived)
+	if t.x.o.Hooks.FirstToken != nil {
+		t.x.o.Hooks.FirstToken(a.place, t.first)
+	}
+}
+
 // pump moves a stream's events through the tap to the client. Every way out has
 // settled the request or set the attempt's failure.
 func (t *turn) pump(ctx context.Context, a *attempt, ans *upstream.Answer) {
-	events := wire.NewEvents(ans, t.x.o.EventLimit)
-	var preamble []byte
+	s := &stream{ctx: ctx, t: t, a: a, ans: ans}
+	events := wire.NewEvents(s, t.x.o.EventLimit)
 	p := pace{told: -progressTokens, toldAt: a.began, keptAt: a.began} // the first content is told at once
 	for {
 		ev, err := events.Next()
 		var step wire.Step
-		if err == nil {
+		switch {
+		case err == nil:
 			step = a.tap.Event(ev)
-		} else if step = t.ended(ctx, a, err); a.failure != nil {
+		case a.failure == nil && s.flush():
+			step = t.ended(ctx, a, err)
+		}
+		if a.failure != nil {
 			return
 		}
-		switch {
-		case step.Err != nil:
-			a.failure, a.again = step.Err, !a.content
+		if step.Err != nil {
+			if s.flush() {
+				a.failure, a.again = step.Err, !a.content
+			}
 			return
-		case err != nil || step.Terminal:
-			t.conclude(ctx, a, append(preamble, step.Out...))
+		}
+		if s.open || ev.Data != nil || err != nil { // comments say nothing to a client that has its own
+			s.out = append(s.out, step.Out...)
+		}
+		if err != nil || step.Terminal {
+			t.conclude(s)
 			if err == nil {
 				ans.Drain(drainWait)
 			}
 			return
-		case !a.content && !step.Content && len(preamble)+len(step.Out) <= maxPreamble:
-			if ev.Data != nil { // comments say nothing to a client that has its own
-				preamble = append(preamble, step.Out...)
-			}
-			continue
-		}
-		out := step.Out
-		if len(preamble) > 0 {
-			out, preamble = append(preamble, step.Out...), nil
 		}
 		if step.Content {
+			s.open = true
 			ans.Progress(a.tap.Delivered())
+			if !t.advance(a, &p) {
+				s.flush()
+				return
+			}
 		}
-		if !t.forward(ctx, a, out) || step.Content && !t.advance(a, &p) {
+		s.open = s.open || len(s.out) > maxPreamble
+		if len(s.out) > maxCollected && !s.flush() {
 			return
 		}
 	}
 }
 
-// forward writes events to the client. It reports whether the stream goes on.
-func (t *turn) forward(ctx context.Context, a *attempt, out []byte) bool {
-	if !a.content {
-		a.content = true
-		t.first = since(t.r.Arrived)
-		if t.x.o.Hooks.FirstToken != nil {
-			t.x.o.Hooks.FirstToken(a.place, t.first)
-		}
-	}
-	if len(out) == 0 {
-		return true
-	}
-	if err := t.client.Events(t.head, out); err != nil {
-		a.failure = t.undelivered(ctx, err)
-		return false
-	}
-	return true
-}
-
 // conclude settles a stream that is complete and writes its last events.
-func (t *turn) conclude(ctx context.Context, a *attempt, out []byte) {
-	if !a.content {
-		a.content, t.first = true, since(t.r.Arrived)
-	}
-	t.finish(a, nil)
-	if err := t.client.Events(t.head, out); err != nil {
-		t.result.Err = t.undelivered(ctx, err)
+func (t *turn) conclude(s *stream) {
+	t.begun(s.a)
+	t.finish(s.a, nil)
+	if err := t.client.Events(t.head, s.out); err != nil {
+		t.result.Err = t.undelivered(s.ctx, err)
 	}
 }
 

@@ -36,7 +36,7 @@ func TestCL1EstimatesNeverExceedALimit(t *testing.T) {
 				continue
 			}
 			_, _, msg := errorOf(t, g.body)
-			if g.status != 429 || !strings.Contains(msg, "100 output_tokens per minute") || g.header.Get("Retry-After") == "" || g.header.Get("Sluice-Reason") != "rate_limited" {
+			if g.status != 429 || !strings.Contains(msg, "limit of key ci: 100 output") || g.header.Get("Retry-After") == "" || g.header.Get("Sluice-Reason") != "rate_limited" {
 				t.Errorf("got %d %q %v", g.status, g.body, g.header)
 			}
 		}
