@@ -16,7 +16,7 @@ import (
 
 // LedgerEntry is one attempt as the gateway charged it.
 type LedgerEntry struct {
-	Provider string // the provider's request id; empty when the backend was not reached
+	Provider string // the provider's request id; empty when no answer of the backend told it
 	Source   sluice.UsageSource
 	Input    sluice.Tokens // cached included
 	Output   sluice.Tokens // reasoning included
@@ -51,13 +51,14 @@ type Backend func(ctx context.Context, since time.Time) (BackendBook, error)
 // Books compare what was charged with what was served.
 type Books struct {
 	Sources map[string]SourceBook `json:"sources"`  // by usage source, of entries that a backend knows
+	Unnamed SourceBook            `json:"unnamed"`  // charged entries without a provider's id, against billed requests without an entry
 	Open    int64                 `json:"open"`     // reservations that have not ended; must be 0
 	Running int64                 `json:"running"`  // requests that backends have not ended
-	Unknown int64                 `json:"unknown"`  // ledger entries with a provider id that no backend knows
-	Missing int64                 `json:"missing"`  // billed by a backend, absent from the ledger; must be 0
+	Unknown int64                 `json:"unknown"`  // charged, and known to no backend; must be 0
+	Missing int64                 `json:"missing"`  // billed by a backend, absent from the ledger even as unnamed; must be 0
 	Twice   int64                 `json:"twice"`    // entries beyond the first for one backend request; must be 0
 	Exact   bool                  `json:"exact"`    // every reported entry equals its backend's
-	Within  bool                  `json:"within"`   // the sums of all others are within 2 % in input and output
+	Within  bool                  `json:"within"`   // the sums of all others are within 2 % in input and output, of the unnamed in input
 	Balance bool                  `json:"balanced"` // all of the above hold
 }
 
@@ -74,7 +75,10 @@ type SourceBook struct {
 	OutputPermille int64 `json:"output_off_permille"` // likewise
 }
 
-// Reconcile matches a ledger with the backends' books.
+// Reconcile matches a ledger with the backends' books. A call that was abandoned
+// before its headers came has no provider's id in the ledger: such entries are
+// matched in number and in the sum of their input. Their output nobody has seen;
+// it is shown, not judged.
 func Reconcile(l LedgerBook, backends ...BackendBook) *Books {
 	b := &Books{Sources: map[string]SourceBook{}, Open: l.Open}
 	served := map[string]*BackendEntry{}
@@ -87,6 +91,11 @@ func Reconcile(l LedgerBook, backends ...BackendBook) *Books {
 	seen := map[string]bool{}
 	for _, e := range l.Entries {
 		if e.Provider == "" {
+			if e.Source != sluice.UsageNone {
+				b.Unnamed.Entries++
+				b.Unnamed.Input += int64(e.Input)
+				b.Unnamed.Output += int64(e.Output)
+			}
 			continue
 		}
 		at, ok := served[e.Provider]
@@ -104,7 +113,16 @@ func Reconcile(l LedgerBook, backends ...BackendBook) *Books {
 	for id, e := range served {
 		if e.Billed && !seen[id] {
 			b.Missing++
+			b.Unnamed.BackendInput += int64(e.Input)
+			b.Unnamed.BackendOutput += int64(e.Output)
 		}
+	}
+	b.Unnamed.InputPermille = permille(b.Unnamed.Input, b.Unnamed.BackendInput)
+	b.Unnamed.OutputPermille = permille(b.Unnamed.Output, b.Unnamed.BackendOutput)
+	b.Missing -= b.Unnamed.Entries
+	if b.Missing < 0 { // charged, and on nobody's invoice
+		b.Unknown -= b.Missing
+		b.Missing = 0
 	}
 	b.judge()
 	return b
@@ -165,14 +183,18 @@ func (b *Books) judge() {
 		rest.BackendInput += s.BackendInput
 		rest.BackendOutput += s.BackendOutput
 	}
-	b.Within = near(rest.Input, rest.BackendInput) && near(rest.Output, rest.BackendOutput)
+	b.Within = near(rest.Input, rest.BackendInput) && near(rest.Output, rest.BackendOutput) &&
+		near(b.Unnamed.Input, b.Unnamed.BackendInput)
 	b.Balance = b.Exact && b.Within && b.Open == 0 && b.Running == 0 && b.Unknown == 0 && b.Missing == 0 && b.Twice == 0
 }
 
 func (b *Books) write(w io.Writer) {
-	for _, name := range []string{"reported", "counted", "estimated", "none"} {
-		s, ok := b.Sources[name]
-		if !ok {
+	for _, name := range []string{"reported", "counted", "estimated", "none", "unnamed"} {
+		s := b.Sources[name]
+		if name == "unnamed" {
+			s = b.Unnamed
+		}
+		if s == (SourceBook{}) {
 			continue
 		}
 		fmt.Fprintf(w, "books, %s\t%d entries, %d exact, %d within 2 %%; input %d against %d (%+.1f %%), output %d against %d (%+.1f %%)\n",

@@ -311,10 +311,20 @@ func TestReconcile(t *testing.T) {
 	if !b.Balance || b.Sources["reported"].Exact != 3 || b.Sources["estimated"].Within != 1 {
 		t.Errorf("got %+v", b)
 	}
+	// A call that was abandoned before its headers came: matched in number and
+	// input.
+	ledger.Entries = append(ledger.Entries, LedgerEntry{"", sluice.UsageEstimated, 303, 77})
+	backend.Entries = append(backend.Entries, BackendEntry{"r6", true, 300, 5})
+	if b := Reconcile(ledger, backend); !b.Balance || b.Unnamed.Entries != 1 || b.Unnamed.BackendInput != 300 {
+		t.Errorf("got %+v", b)
+	}
 	tests := []struct {
 		name   string
 		change func(*LedgerBook)
 	}{
+		{"unnamed input far off", func(l *LedgerBook) { l.Entries[6].Input = 330 }},
+		{"unnamed missing", func(l *LedgerBook) { l.Entries = l.Entries[:6] }},
+		{"unnamed twice", func(l *LedgerBook) { l.Entries = append(l.Entries, l.Entries[6]) }},
 		{"one token off", func(l *LedgerBook) { l.Entries[0].Output++ }},
 		{"estimate far off", func(l *LedgerBook) { l.Entries[2].Input = 1100 }},
 		{"missing", func(l *LedgerBook) { l.Entries = l.Entries[1:] }},
