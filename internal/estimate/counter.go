@@ -1,6 +1,10 @@
 package estimate
 
-import "sluice"
+import (
+	"unicode/utf8"
+
+	"sluice"
+)
 
 // unit is the fixed point of weights: 1/unit of a token.
 const unit = 1024
@@ -10,9 +14,9 @@ const unit = 1024
 // the text is cut into writes makes no difference. It is a plain value: a copy
 // goes on by itself.
 type Counter struct {
-	sum   int64 // weights passed, in 1/unit token
-	bytes int64 // of whole characters of text
-	state uint16
+	sum   int64  // weights passed, in 1/unit token
+	bytes int64  // of whole characters of text
+	state uint16 // where the state's transitions start
 
 	need    uint8 // continuation bytes that the character lacks
 	have    uint8 // bytes of it seen
@@ -26,21 +30,32 @@ type Counter struct {
 // character of its own.
 func (c *Counter) Write(p []byte) {
 	t := transitions
-	sum, state := c.sum, c.state
+	sum, state, ascii := c.sum, c.state, int64(0)
 	for i := 0; i < len(p); i++ {
 		b := p[i]
 		if b < 0x80 && c.need == 0 {
-			e := t[state][asciiClass[b]]
+			e := t[(state+uint16(asciiClass[b]))&(tableSize-1)]
 			sum += int64(e.weight)
 			state = e.next
-			c.bytes++
+			ascii++
 			continue
+		}
+		if c.need == 0 {
+			if r, n := utf8.DecodeRune(p[i:]); n > 1 {
+				e := t[(state+uint16(classOf(r)))&(tableSize-1)]
+				sum += int64(e.weight)
+				state = e.next
+				c.bytes += int64(n)
+				i += n - 1
+				continue
+			}
 		}
 		c.sum, c.state = sum, state
 		c.multibyte(b)
 		sum, state = c.sum, c.state
 	}
 	c.sum, c.state = sum, state
+	c.bytes += ascii
 }
 
 // Break ends the text: what follows is another one. A character that was left
@@ -72,7 +87,7 @@ func Text(b []byte) sluice.Tokens {
 
 // take moves the automaton by one character of n bytes.
 func (c *Counter) take(k class, n int64) {
-	e := transitions[c.state][k]
+	e := transitions[(c.state+uint16(k))&(tableSize-1)]
 	c.sum += int64(e.weight)
 	c.state = e.next
 	c.bytes += n
@@ -112,9 +127,9 @@ func (c *Counter) finish() {
 		c.flushBytes()
 		return
 	}
-	n := int64(c.have)
-	c.have = 0
-	c.take(classOf(c.partial), n)
+	k, n := classOf(c.partial), int64(c.have)
+	c.have, c.partial, c.least = 0, 0, 0
+	c.take(k, n)
 }
 
 // flushPartial counts an unfinished character as bytes that are no UTF-8.
@@ -128,5 +143,5 @@ func (c *Counter) flushBytes() {
 	for ; c.have > 0; c.have-- {
 		c.take(invalid, 1)
 	}
-	c.need = 0
+	c.need, c.partial, c.least = 0, 0, 0
 }

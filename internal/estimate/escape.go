@@ -52,12 +52,12 @@ func (c *Counter) escaped(b byte) {
 		}
 		e.digits = 0
 		c.flushHigh()
-		c.rune(unescape(b))
+		c.multibyte(unescape(b))
 		return
 	}
 	v, ok := hex(b)
-	if !ok { // broken: what has been read counts as U+FFFD
-		e.digits = 0
+	if !ok { // broken: what has been read, this byte too, counts as U+FFFD
+		e.digits, e.code = 0, 0
 		c.flushHigh()
 		c.rune(utf8.RuneError)
 		return
@@ -65,8 +65,9 @@ func (c *Counter) escaped(b byte) {
 	e.code = e.code<<4 | v
 	e.digits--
 	if e.digits == 1 {
-		e.digits = 0
-		c.unit16(e.code)
+		u := e.code
+		e.digits, e.code = 0, 0
+		c.unit16(u)
 	}
 }
 
@@ -113,11 +114,11 @@ func (c *Counter) flushEscape() {
 	if c.escape.digits > 1 {
 		c.rune(utf8.RuneError)
 	}
-	c.escape.digits = 0
+	c.escape.digits, c.escape.code = 0, 0
 	c.flushHigh()
 }
 
-func unescape(b byte) rune {
+func unescape(b byte) byte {
 	switch b {
 	case 'n':
 		return '\n'
@@ -130,7 +131,7 @@ func unescape(b byte) rune {
 	case 'f':
 		return '\f'
 	}
-	return rune(b & 0x7f)
+	return b
 }
 
 func hex(b byte) (rune, bool) {

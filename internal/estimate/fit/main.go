@@ -1,6 +1,6 @@
 // Command fit fits the weights of package estimate to texts.
 //
-//	go run ./internal/estimate/fit [-out weights.txt] [-ridge R] FILE…
+//	go run ./internal/estimate/fit [-out weights.txt] [-ridge R] [-unfitted KIND,…] FILE…
 //
 // A file's kind is the name of its directory. Within a kind every fourth file
 // is held out: the fit never sees it, and the errors that are printed are those
@@ -27,20 +27,21 @@ const pieceBytes = 2048
 func main() {
 	out := flag.String("out", "", "file to write the weights to; none if empty")
 	ridge := flag.Float64("ridge", 1e-2, "pull of the prior on rare features")
+	unfitted := flag.String("unfitted", "", "kinds, comma-separated, that are only reported on")
 	flag.Parse()
-	if err := run(*out, *ridge, flag.Args()); err != nil {
+	if err := run(*out, *ridge, strings.Split(*unfitted, ","), flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "fit:", err)
 		os.Exit(1)
 	}
 }
 
-func run(out string, ridge float64, paths []string) error {
+func run(out string, ridge float64, unfitted, paths []string) error {
 	codec, err := tokenizer.Get(tokenizer.O200kBase)
 	if err != nil {
 		return err
 	}
 	features := estimate.NewFeatures()
-	train, test, err := load(codec, features, paths)
+	train, test, err := load(codec, features, unfitted, paths)
 	if err != nil {
 		return err
 	}
@@ -72,7 +73,7 @@ type text struct {
 }
 
 // load reads, cuts and counts the files.
-func load(codec tokenizer.Codec, f estimate.Features, paths []string) (train, test []text, err error) {
+func load(codec tokenizer.Codec, f estimate.Features, unfitted, paths []string) (train, test []text, err error) {
 	slices.Sort(paths)
 	seen := map[string]int{}
 	for _, path := range paths {
@@ -83,7 +84,7 @@ func load(codec tokenizer.Codec, f estimate.Features, paths []string) (train, te
 		kind := filepath.Base(filepath.Dir(path))
 		seen[kind]++
 		into := &train
-		if seen[kind]%4 == 0 {
+		if seen[kind]%4 == 0 || slices.Contains(unfitted, kind) {
 			into = &test
 		}
 		total := 0.0
