@@ -95,7 +95,7 @@ func TestAllocations(t *testing.T) {
 		r.Request, d.Request, c.Request, e.Request = id, id, id, id
 		must(t, j.Begin(r, d), j.Checkpoint(c), j.Checkpoint(c), j.Settle(e))
 	})
-	if got > 2 {
+	if got > 2 && !raceEnabled {
 		t.Errorf("%v allocations per request, want at most 2", got)
 	}
 }

@@ -23,6 +23,9 @@ func keyOf(e *ledger.Entry) entryKey { return entryKey{string(e.Request), e.Atte
 // two with the same request and attempt the first stands. What no database could
 // hold (NUL bytes, figures beyond 2⁵³) is mended rather than refused.
 func (db *DB) Append(ctx context.Context, entries []ledger.Entry) error {
+	if len(entries) == 0 {
+		return nil
+	}
 	seen := make(map[entryKey]*ledger.Entry, len(entries))
 	rows := make([]*ledger.Entry, 0, len(entries))
 	for _, e := range entries {
@@ -36,21 +39,13 @@ func (db *DB) Append(ctx context.Context, entries []ledger.Entry) error {
 		return cmp.Or(cmp.Compare(a.Request, b.Request), cmp.Compare(a.Attempt, b.Attempt))
 	})
 	err := db.tx(ctx, func(tx *sql.Tx) error {
-		var added []*ledger.Entry
-		for chunk := range slices.Chunk(rows, insertRows) {
-			keys, err := insertEntries(ctx, tx, chunk)
-			if err != nil {
-				return err
-			}
-			for _, k := range keys {
-				added = append(added, seen[k])
-			}
-		}
-		if len(added) == 0 {
-			return nil
+		in := inserter{tx: tx, rows: db.engine.insertRows}
+		added, err := insertEntries(ctx, in, rows, seen)
+		if err != nil || len(added) == 0 {
+			return err
 		}
 		for _, r := range rollups {
-			if err := r.add(ctx, tx, r.roll(added)); err != nil {
+			if err := r.add(ctx, &in, r.roll(added)); err != nil {
 				return err
 			}
 		}
@@ -62,21 +57,58 @@ func (db *DB) Append(ctx context.Context, entries []ledger.Entry) error {
 	return nil
 }
 
-// insertEntries inserts those that are new and tells which they are.
-func insertEntries(ctx context.Context, tx *sql.Tx, rows []*ledger.Entry) ([]entryKey, error) {
-	args := make([]any, 0, len(rows)*len(entryColumns))
-	for _, e := range rows {
-		args = entryValues(args, e)
-	}
-	found, err := tx.QueryContext(ctx, insertSQL("entries", entryColumns, len(rows))+
-		" ON CONFLICT (request_id, attempt) DO NOTHING RETURNING request_id, attempt", args...)
-	if err != nil {
-		return nil, err
-	}
-	return collect(found, func(r scanner) (k entryKey, err error) {
-		err = r.Scan(&k.request, &k.attempt)
-		return k, err
+// insertEntries inserts those that are new and returns them.
+func insertEntries(ctx context.Context, in inserter, rows []*ledger.Entry, byKey map[entryKey]*ledger.Entry) (added []*ledger.Entry, err error) {
+	in.table, in.columns = "entries", entryColumns
+	in.tail = " ON CONFLICT (request_id, attempt) DO NOTHING RETURNING request_id, attempt"
+	err = in.insert(ctx, len(rows), func(args []any, i int) []any { return entryValues(args, rows[i]) }, func(r scanner) error {
+		var k entryKey
+		err := r.Scan(&k.request, &k.attempt)
+		added = append(added, byKey[k])
+		return err
 	})
+	return added, err
+}
+
+// inserter inserts many rows into a table, so many with one statement.
+type inserter struct {
+	tx      *sql.Tx
+	rows    int
+	table   string
+	columns []string
+	tail    string
+}
+
+// insert inserts n rows, whose values arg appends, and scans what the statement
+// returns.
+func (in *inserter) insert(ctx context.Context, n int, arg func(args []any, i int) []any, scan func(scanner) error) error {
+	stmt, err := in.tx.PrepareContext(ctx, insertSQL(in.table, in.columns, min(n, in.rows))+in.tail)
+	if err != nil {
+		return err
+	}
+	defer stmt.Close()
+	args := make([]any, 0, in.rows*len(in.columns))
+	for i := 0; i < n; i += in.rows {
+		end := min(i+in.rows, n)
+		args = args[:0]
+		for k := i; k < end; k++ {
+			args = arg(args, k)
+		}
+		query := func() (*sql.Rows, error) { return stmt.QueryContext(ctx, args...) }
+		if end-i < min(n, in.rows) {
+			query = func() (*sql.Rows, error) {
+				return in.tx.QueryContext(ctx, insertSQL(in.table, in.columns, end-i)+in.tail, args...)
+			}
+		}
+		found, err := query()
+		if err != nil {
+			return err
+		}
+		if _, err := collect(found, func(r scanner) (struct{}, error) { return struct{}{}, scan(r) }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // collect scans all rows and closes them.

@@ -13,9 +13,10 @@ import (
 
 func postgresEngine() engine {
 	return engine{
-		name:     "postgres",
-		open:     openPostgres,
-		snapshot: &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true},
+		name:       "postgres",
+		open:       openPostgres,
+		snapshot:   &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true},
+		insertRows: 50,
 		conflict: func(err error) bool {
 			e, ok := errors.AsType[*pgconn.PgError](err)
 			return ok && e.Code == "23505"

@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"fmt"
 	"slices"
 	"strings"
@@ -196,32 +195,26 @@ func (r rollup) roll(entries []*ledger.Entry) []rollupRow {
 }
 
 // add adds rows to the table.
-func (r rollup) add(ctx context.Context, tx *sql.Tx, rows []rollupRow) error {
+func (r rollup) add(ctx context.Context, in *inserter, rows []rollupRow) error {
 	key, sums := r.columns()
 	set := make([]string, len(sums))
 	for i, c := range sums {
 		set[i] = fmt.Sprintf("%s = %s.%[1]s + excluded.%[1]s", c, r.table)
 	}
-	columns := append(slices.Clone(key), sums...)
-	tail := fmt.Sprintf(" ON CONFLICT (%s) DO UPDATE SET %s", strings.Join(key, ", "), strings.Join(set, ", "))
-	for chunk := range slices.Chunk(rows, insertRows) {
-		args := make([]any, 0, len(chunk)*len(columns))
-		for _, row := range chunk {
-			args = append(args, row.key...)
-			for _, v := range row.sums {
-				args = append(args, v)
-			}
+	in.table, in.columns = r.table, append(slices.Clone(key), sums...)
+	in.tail = fmt.Sprintf(" ON CONFLICT (%s) DO UPDATE SET %s", strings.Join(key, ", "), strings.Join(set, ", "))
+	err := in.insert(ctx, len(rows), func(args []any, i int) []any {
+		args = append(args, rows[i].key...)
+		for _, v := range rows[i].sums {
+			args = append(args, v)
 		}
-		if _, err := tx.ExecContext(ctx, insertSQL(r.table, columns, len(chunk))+tail, args...); err != nil {
-			return fmt.Errorf("add to %s: %w", r.table, err)
-		}
+		return args
+	}, nil)
+	if err != nil {
+		return fmt.Errorf("add to %s: %w", r.table, err)
 	}
 	return nil
 }
-
-// insertRows is how many rows one statement inserts: far below the 32,766
-// parameters that SQLite takes.
-const insertRows = 50
 
 // insertSQL is INSERT INTO table (columns) VALUES ($1, …), …
 func insertSQL(table string, columns []string, rows int) string {

@@ -22,8 +22,9 @@ const checkMax = 256 << 20
 
 func sqliteEngine() engine {
 	return engine{
-		name: "sqlite",
-		open: openSQLite,
+		name:       "sqlite",
+		open:       openSQLite,
+		insertRows: 1,
 		conflict: func(err error) bool {
 			e, ok := errors.AsType[*sqlite.Error](err)
 			return ok && (e.Code() == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY || e.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE)

@@ -46,6 +46,10 @@ type engine struct {
 	snapshot *sql.TxOptions
 	// conflict reports a violated key.
 	conflict func(error) bool
+	// insertRows is how many rows one INSERT takes. Postgres saves round trips
+	// with many; SQLite has none to save, and looks parameters up by name, which
+	// grows with the square of their number.
+	insertRows int
 }
 
 // Open opens or creates the store at dsn, "sqlite:PATH" or "postgres://…", and

@@ -27,10 +27,13 @@ func Run(t *testing.T, fresh Fresh) {
 		name  string
 		tests []namedTest
 	}{
-		{"ledger", ledgerTests}, {"usage", usageTests}, {"auth", authTests}, {"lifecycle", lifecycleTests},
+		{"ledger", ledgerTests}, {"usage", usageTests}, {"auth", authTests}, {"lifecycle", lifecycleTests}, {"journal", journalTests},
 	} {
 		for _, test := range group.tests {
-			t.Run(group.name+"/"+test.name, func(t *testing.T) { test.run(t, fresh) })
+			t.Run(group.name+"/"+test.name, func(t *testing.T) {
+				t.Parallel()
+				test.run(t, fresh)
+			})
 		}
 	}
 }
