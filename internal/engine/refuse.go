@@ -32,9 +32,10 @@ func (e *Engine) refused(f *quota.Refusal) *sluice.Error {
 	case f.Limit.Dimension == sluice.Spend:
 		err.Kind, err.Reason = sluice.KindBudgetExhausted, sluice.BudgetSpent
 		err.Msg = "the budget is spent until its window ends"
-	case f.Limit.Dimension.Gauge():
-		err.Reason = sluice.ConcurrencyLimited
-		err.Msg += " in flight"
+	case f.Limit.Dimension == sluice.Concurrency:
+		err.Reason, err.Msg = sluice.ConcurrencyLimited, "too many requests in flight"
+	case f.Limit.Dimension == sluice.KVTokens:
+		err.Reason, err.Msg = sluice.ConcurrencyLimited, "too many tokens in flight"
 	}
 	if f.InFlight && f.Wait == 0 {
 		err.RetryAfter = e.life // the estimated drain

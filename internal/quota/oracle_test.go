@@ -54,7 +54,10 @@ func TestBucketConservation(t *testing.T) {
 				i := rapid.IntRange(0, len(ids)-1).Draw(t, "which")
 				id := ids[i]
 				ids = append(ids[:i], ids[i+1:]...)
-				used := rapid.Int64Range(0, amount*2).Draw(t, "used")
+				used := int64(0) // most often: what long holds return is what is easy to get wrong
+				if rapid.IntRange(0, 2).Draw(t, "uses") == 0 {
+					used = rapid.Int64Range(0, amount*3/2).Draw(t, "used")
+				}
 				book.Settle(now, live[id], quota.Amounts{sluice.OutputTokens: used})
 				log[id].actual = used
 			}
