@@ -5,6 +5,7 @@ import (
 	"sluice/internal/engine"
 	"sluice/internal/estimate"
 	"sluice/internal/route"
+	"sluice/internal/wire"
 )
 
 // unknownMaxOutput bounds the output of a request where neither client, plan nor
@@ -20,7 +21,8 @@ type plan struct {
 // call estimates the request and is what the engine is asked.
 func (t *turn) call() engine.Call {
 	r := t.r
-	t.plan.backend = t.representative()
+	table := t.x.o.Table()
+	t.plan.backend = Representative(table, table.Models[sluice.ModelID(r.Head.Model)], r.Head.Op.Dialect())
 	t.plan.work = t.estimate(t.plan.backend)
 	return engine.Call{
 		ID: r.ID, Principal: r.Principal, Model: sluice.ModelID(r.Head.Model), Dialect: string(r.Head.Op.Dialect()),
@@ -29,36 +31,35 @@ func (t *turn) call() engine.Call {
 	}
 }
 
-// CountTokens is the gateway's own estimate of a request's input, for callers
-// whose model's backends cannot count.
+// CountTokens is the gateway's own estimate of a request's input, for models
+// whose backends cannot count.
 func (x *Exchange) CountTokens(r *Request) sluice.Tokens {
 	t := &turn{x: x, r: r}
-	return t.estimate(t.representative()).Input
+	table := x.o.Table()
+	return t.estimate(Representative(table, table.Models[sluice.ModelID(r.Head.Model)], "")).Input
 }
 
-// representative is the backend that the request most likely goes to: the first
-// of the model's first pool that speaks its dialect.
-func (t *turn) representative() *route.Backend {
-	table := t.x.o.Table()
-	m := table.Models[sluice.ModelID(t.r.Head.Model)]
+// Representative is the backend that a model's requests most likely go to: the
+// first of its first pool that speaks the dialect, or any where that is empty.
+// It is nil if there is none, or no model.
+func Representative(t *route.Table, m *route.Model, d wire.Dialect) (found *route.Backend) {
 	if m == nil {
 		return nil
 	}
-	dialect := string(t.r.Head.Op.Dialect())
-	for _, pools := range [2][]sluice.PoolID{m.Pools, m.Fallback} {
-		for _, id := range pools {
-			p := table.Pools[id]
-			if p == nil {
-				continue
-			}
-			for _, b := range p.Backends {
-				if b.Dialect == dialect {
-					return b
-				}
+	m.Visit("", func(id sluice.PoolID, _ bool) bool {
+		p := t.Pools[id]
+		if p == nil {
+			return false
+		}
+		for _, b := range p.Backends {
+			if d == "" || b.Dialect == string(d) {
+				found = b
+				return true
 			}
 		}
-	}
-	return nil
+		return false
+	})
+	return found
 }
 
 // estimate is the request's work on a backend; b may be nil.

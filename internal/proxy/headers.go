@@ -7,7 +7,6 @@ import (
 
 	"sluice"
 	"sluice/internal/exchange"
-	"sluice/internal/route"
 	"sluice/internal/wire"
 )
 
@@ -140,25 +139,6 @@ func (c *call) late(head *exchange.Head) []byte {
 		b = strconv.AppendQuoteToASCII(b, d)
 	}
 	return append(b, "}\n\n"...)
-}
-
-// serves is the first backend of a model that speaks a dialect, nil if none
-// does.
-func serves(t *route.Table, m *route.Model, d wire.Dialect) *route.Backend {
-	for _, pools := range [2][]sluice.PoolID{m.Pools, m.Fallback} {
-		for _, id := range pools {
-			p := t.Pools[id]
-			if p == nil {
-				continue
-			}
-			for _, b := range p.Backends {
-				if b.Dialect == string(d) {
-					return b
-				}
-			}
-		}
-	}
-	return nil
 }
 
 func sizeText(n int64) string {

@@ -52,7 +52,7 @@ func (c *call) model(t *route.Table, m *route.Model) (wire.ModelInfo, bool) {
 	if p := c.principal.Policy; p != nil && !p.Allows(m.ID) {
 		return wire.ModelInfo{}, false
 	}
-	b := serves(t, m, c.dialect)
+	b := exchange.Representative(t, m, c.dialect)
 	if b == nil {
 		return wire.ModelInfo{}, false
 	}
@@ -77,7 +77,7 @@ func (c *call) tally() bool {
 func (c *call) counts() bool {
 	t := c.p.o.Table()
 	m := t.Models[sluice.ModelID(c.head.Model)]
-	return m == nil || serves(t, m, wire.Anthropic) != nil // an unknown model is refused by the engine
+	return m == nil || exchange.Representative(t, m, wire.Anthropic) != nil // an unknown model is refused by the engine
 }
 
 // countTokens answers with the gateway's own estimate.

@@ -1,8 +1,10 @@
 package proxy
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"runtime"
@@ -13,6 +15,7 @@ import (
 	"time"
 
 	"sluice"
+	"sluice/internal/upstream"
 	"sluice/internal/wire"
 )
 
@@ -309,5 +312,98 @@ func TestP12Panic(t *testing.T) {
 		if g.status != 200 || g.err != nil {
 			t.Errorf("the other request got %d %v", g.status, g.err)
 		}
+	})
+}
+
+// count_tokens goes to a backend that can count, and is answered here otherwise.
+func TestCountTokens(t *testing.T) {
+	a := ask{path: "/v1/messages/count_tokens", body: `{"model":"m","messages":[{"role":"user","content":"one two three four five"}]}`}
+	inBubble(t, setup{places: []place{{handler: talk{}}}}, func(t *testing.T, r *rig) {
+		g := r.do(a)
+		var n struct {
+			InputTokens int `json:"input_tokens"`
+		}
+		if err := json.Unmarshal([]byte(g.body), &n); err != nil || g.status != 200 || n.InputTokens < 5 || n.InputTokens > 30 {
+			t.Errorf("got %d %s", g.status, g.body)
+		}
+		if r.net.Dials("b0:80") != 0 {
+			t.Error("a backend was asked")
+		}
+		r.want(sluice.Completed, sluice.ReasonNone, 200)
+	})
+	inBubble(t, setup{places: []place{{dialect: wire.Anthropic, handler: answers(200, `{"input_tokens":42}`)}}}, func(t *testing.T, r *rig) {
+		if g := r.do(a); g.status != 200 || g.body != `{"input_tokens":42}` {
+			t.Errorf("got %d %s", g.status, g.body)
+		}
+		if rec := r.want(sluice.Completed, sluice.ReasonNone, 200); rec.Cost != 0 || rec.Usage.Total() != 0 {
+			t.Errorf("took %+v", rec.Usage)
+		}
+	})
+}
+
+// C8, C10: what is no request, or no body, ends with a 400 or its like and
+// reaches nobody.
+func TestHostileRequests(t *testing.T) {
+	auth := "Host: gateway\r\nAuthorization: Bearer " + clientSecret + "\r\n"
+	post := "POST /v1/chat/completions HTTP/1.1\r\n" + auth
+	body := func(b string) string { return fmt.Sprintf("%sContent-Length: %d\r\n\r\n%s", post, len(b), b) }
+	inBubble(t, setup{places: []place{{handler: talk{}}}}, func(t *testing.T, r *rig) {
+		for name, raw := range map[string]string{
+			"bare LF in a header":  "POST /v1/chat/completions HTTP/1.1\nHost: gateway\n Authorization: x\n\n",
+			"two lengths":          post + "Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
+			"negative length":      post + "Content-Length: -2\r\n\r\n{}",
+			"bad chunk":            post + "Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n",
+			"unknown encoding":     post + "Transfer-Encoding: gzip\r\n\r\n{}",
+			"space in a name":      post + "Content-Length : 2\r\n\r\n{}",
+			"64 KiB header":        post + "X-Long: " + strings.Repeat("x", 64<<10) + "\r\n\r\n",
+			"no host":              "POST /v1/chat/completions HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}",
+			"depth":                body(`{"model":"m","messages":` + strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000) + `}`),
+			"key twice":            body(`{"model":"m","model":"other","messages":[]}`),
+			"key in another case":  body(`{"model":"m","Model":"other","messages":[]}`),
+			"number out of range":  body(`{"model":"m","max_tokens":1e400,"messages":[]}`),
+			"lone surrogate":       body(`{"model":"\ud800","messages":[]}`),
+			"invalid UTF-8":        body("{\"model\":\"m\xff\",\"messages\":[]}"),
+			"trailing data":        body(`{"model":"m","messages":[]} {}`),
+			"not an object":        body(`[]`),
+			"credential twice":     "POST /v1/chat/completions HTTP/1.1\r\n" + auth + "Authorization: Bearer other\r\nContent-Length: 2\r\n\r\n{}",
+			"compressed body":      post + "Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}",
+			"model name with path": body(`{"model":"../../admin","messages":[]}`),
+		} {
+			conn, err := r.net.Dial(t.Context(), "tcp", "gateway:80")
+			if err != nil {
+				t.Fatal(err)
+			}
+			go io.WriteString(conn, raw)
+			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			} else if resp.StatusCode < 400 || resp.StatusCode == 500 {
+				t.Errorf("%s: got %d", name, resp.StatusCode)
+			}
+			conn.Close()
+		}
+		if n := r.net.Dials("b0:80"); n != 0 {
+			t.Errorf("a backend was dialled %d times", n)
+		}
+	})
+}
+
+// A stream that waits in the queue is kept alive, and told of its end in it.
+func TestKeepAliveInTheQueue(t *testing.T) {
+	s := setup{places: []place{{handler: talk{chunks: 2, gap: 5 * time.Minute, usage: usage(9, 2)}, timeouts: upstream.Timeouts{Idle: time.Hour}}}}
+	inBubble(t, gauge(s), func(t *testing.T, r *rig) {
+		var wg sync.WaitGroup
+		wg.Go(func() { r.do(ask{stream: true}) })
+		synctest.Wait()
+		g := r.do(ask{stream: true, header: http.Header{"Sluice-Max-Wait": {"40s"}}})
+		wantCut(t, g)
+		if g.took != 40*time.Second || strings.Count(g.body, ": keep-alive") != 2 || !strings.Contains(g.body, `"error"`) {
+			t.Errorf("got %q after %v", g.body, g.took)
+		}
+		g = r.do(ask{header: http.Header{"Sluice-Max-Wait": {"40s"}}})
+		if g.status != 429 || g.err != nil {
+			t.Errorf("an answer in one piece was committed early: %d %v", g.status, g.err)
+		}
+		wg.Wait()
 	})
 }

@@ -1,0 +1,65 @@
+package exchange
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"sluice"
+	"sluice/internal/engine"
+	"sluice/internal/route"
+	"sluice/internal/wire"
+)
+
+// The way of whole requests is tested through HTTP, in proxy.
+
+func TestDetailIsJSON(t *testing.T) {
+	tn := &turn{r: &Request{Head: &wire.Head{Estimate: 7}}, plan: plan{work: sluice.Work{Input: 8, OutputBound: 9}}}
+	a := &attempt{failure: &sluice.Error{Reason: sluice.UpstreamError}, place: engine.Grant{
+		Clamped: true, OutputBound: 5, Fallback: true, Candidates: make([]engine.Candidate, 40),
+		Limits: []engine.LimitState{{Limit: sluice.Limit{Dimension: sluice.Spend, Window: sluice.PerDay, Amount: 3}, Remaining: 2}, {}},
+	}}
+	a.place.Candidates[0] = engine.Candidate{Pool: "p", Backend: "b", Left: "full"}
+	for name, of := range map[string]*attempt{"no attempt": nil, "attempt": a} {
+		var got map[string]any
+		if err := json.Unmarshal(tn.detail(of), &got); err != nil {
+			t.Errorf("%s: %v in %s", name, err, tn.detail(of))
+		}
+		if e := got["estimate"].(map[string]any); e["raw_input"] != 7.0 || e["input"] != 8.0 || e["output_bound"] != 9.0 {
+			t.Errorf("%s: estimate %v", name, e)
+		}
+		if of != nil && (len(got["candidates"].([]any)) != maxCandidates || got["failure"] != "upstream_error" || len(got["limits"].([]any)) != 2) {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+func TestSumOfAttempts(t *testing.T) {
+	tn := &turn{}
+	tn.add(sluice.Usage{Source: sluice.UsageNone}, 0, 0)
+	tn.add(sluice.Usage{Input: 5, Output: 1, Source: sluice.UsageReported, ServiceTier: "flex"}, 7, 7)
+	tn.add(sluice.Usage{Input: 5, CacheRead: 1, CacheWrite: 2, CacheWrite1h: 3, AudioInput: 4, Reasoning: 5, AudioOutput: 6, ToolCalls: 7, WebSearches: 8, Source: sluice.UsageEstimated, Anomalous: true}, 2, 9)
+	tn.add(sluice.Usage{Source: sluice.UsageNone}, 0, 0)
+	want := sluice.Usage{Input: 10, CacheRead: 1, CacheWrite: 2, CacheWrite1h: 3, AudioInput: 4, Output: 1, Reasoning: 5, AudioOutput: 6, ToolCalls: 7, WebSearches: 8, ServiceTier: "flex", Source: sluice.UsageEstimated, Anomalous: true}
+	if d := cmp.Diff(want, tn.usage); d != "" {
+		t.Error(d)
+	}
+	if tn.cost != 9 || tn.high != 16 {
+		t.Errorf("cost %v, high %v", tn.cost, tn.high)
+	}
+}
+
+func TestRepresentative(t *testing.T) {
+	a, b := &route.Backend{ID: "a", Dialect: "openai"}, &route.Backend{ID: "b", Dialect: "anthropic"}
+	table := &route.Table{Pools: map[sluice.PoolID]*route.Pool{"p": {Backends: []*route.Backend{a}}, "q": {Backends: []*route.Backend{b}}}}
+	m := &route.Model{Pools: []sluice.PoolID{"gone", "p"}, Fallback: []sluice.PoolID{"q"}}
+	for d, want := range map[wire.Dialect]*route.Backend{wire.OpenAI: a, wire.Anthropic: b, "": a, "gemini": nil} {
+		if got := Representative(table, m, d); got != want {
+			t.Errorf("%q: got %v, want %v", d, got, want)
+		}
+	}
+	if Representative(table, nil, "") != nil {
+		t.Error("no model has a backend")
+	}
+}
