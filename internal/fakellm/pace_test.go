@@ -160,3 +160,47 @@ func TestCloseTears(t *testing.T) {
 		}
 	})
 }
+
+// After any mix of ends the machine is empty and the book adds up.
+func TestNothingIsLeftBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := fleet.Llama8BOnH100()
+		p.Slots, p.KVCapacity = 8, 4000
+		s := timed(t, p)
+		var wg sync.WaitGroup
+		const n = 200
+		for i := range n {
+			faults := []string{"", "!die-after=2", "!truncate", "!usage=none", "!error-event"}[i%5]
+			ctx, cancel := t.Context(), context.CancelFunc(func() {})
+			if i%3 == 0 {
+				ctx, cancel = context.WithTimeout(ctx, time.Duration(mix(uint64(i))%uint64(5*time.Second)))
+			}
+			wg.Go(func() {
+				defer cancel()
+				defer func() { _ = recover() }() // a torn connection
+				call(ctx, s, chat("m!tokens=60"+faults, "x", `,"stream":true`))
+			})
+			time.Sleep(20 * time.Millisecond)
+		}
+		wg.Wait()
+		if l := s.Load("m"); l.Running != 0 || l.Waiting != 0 || l.KVUsed != 0 || l.KVReserved != 0 {
+			t.Errorf("load %+v", l)
+		}
+		a := s.Account(Filter{})
+		all := a.Total
+		if all.Requests != n || all.Completed+all.Cancelled+all.Failed+all.Refused != n || all.Running != 0 || all.Cancelled == 0 || all.Failed == 0 {
+			t.Errorf("book: %+v", all)
+		}
+		sum := Total{}
+		for i := range a.Served {
+			e := &a.Served[i]
+			sum.add(e)
+			if e.Sent > e.Generated || e.Output > e.Generated {
+				t.Errorf("book: %+v", e)
+			}
+		}
+		if sum != all {
+			t.Errorf("the requests add up to %+v, the total is %+v", sum, all)
+		}
+	})
+}

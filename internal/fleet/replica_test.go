@@ -121,6 +121,15 @@ func TestCancelFreesAtOnce(t *testing.T) {
 	second, _ := r.Submit(epoch, Job{Input: 100, Output: 1})
 	third, _ := r.Submit(epoch, Job{Input: 100, Output: 1})
 	now := after(100*time.Millisecond + 195*time.Millisecond) // in the middle of the 20th further step
+	r.Advance(now)
+	for id, want := range map[JobID]struct {
+		tokens sluice.Tokens
+		state  State
+	}{first: {20, Decoding}, second: {0, Waiting}, 99: {0, Unknown}} {
+		if got, state := r.Tokens(id); got != want.tokens || state != want.state {
+			t.Errorf("job %d: got %d tokens in state %d, want %+v", id, got, state, want)
+		}
+	}
 	if got, ok := r.Cancel(now, first); !ok || got != 20 {
 		t.Errorf("got %d, %t, want 20 tokens", got, ok)
 	}
