@@ -11,14 +11,15 @@ const (
 	octaves     = 21 // up to 2²⁴ tokens
 	numBuckets  = steps * (octaves + 1)
 	grain       = 8   // what one observation adds, so that it can be halved three times
-	fullCounts  = 512 // observations after which all counts are halved
+	fullCounts  = 256 // observations after which all counts are halved
 	warmOutputs = 20  // observations that a 95th percentile takes
 )
 
 // histogram remembers how large outputs were, in buckets whose width is an
 // eighth of their octave: exact below 16 tokens, within 12.5 % above. Old
-// observations fade by halves, so that it looks back on the last 256 to 512 and,
-// more faintly, on those before.
+// observations fade by halves, so that it looks back on the last 128 to 256 and,
+// more faintly, on those before: a habit that has changed is out of the 95th
+// percentile after 640.
 type histogram struct {
 	counts [numBuckets]uint16 // in 1/grain
 	total  int64

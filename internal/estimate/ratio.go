@@ -97,18 +97,18 @@ func (r *ratio) over(mean, variance int64) (int64, int64) {
 // product overflows.
 const maxTokens = sluice.Tokens(1) << 40
 
-// scale is n × ratio, rounded up, at least 1 for any n above 0.
+// scale is n × ratio, rounded, at least 1 for any n above 0.
 func scale(n sluice.Tokens, ratio int64) sluice.Tokens {
 	if n <= 0 {
 		return 0
 	}
 	hi, lo := bits.Mul64(uint64(n), uint64(ratio))
-	lo, carry := bits.Add64(lo, uint64(one-1), 0)
+	lo, carry := bits.Add64(lo, uint64(one/2), 0)
 	hi += carry
 	if hi>>15 != 0 {
 		return 1<<63 - 1
 	}
-	return sluice.Tokens(hi<<48 | lo>>16)
+	return max(sluice.Tokens(hi<<48|lo>>16), 1)
 }
 
 // quotient is a ÷ b in 1/one, rounded, for positive a and b up to maxTokens.
