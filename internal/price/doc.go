@@ -4,7 +4,7 @@
 //
 // A [Row] is what one provider asks for one model from one moment on. It has
 // base [Rates] per token class, context tiers that re-price the whole request,
-// and variants by service tier. Rates resolve in this order:
+// variants by service tier, and fees per web search and per request. Rates resolve in this order:
 //
 //  1. The variant named by the usage's service tier, as the provider reported
 //     it. "fast" and "priority" name each other, because a provider that is
