@@ -34,6 +34,7 @@ func (j *Journal) compact() {
 		}
 		j.mu.Lock()
 		j.cursor = max(j.cursor, at(j.segs[1].seq, headerLen))
+		j.bytes -= s.size
 		j.segs = j.segs[1:]
 		j.mu.Unlock()
 	}

@@ -53,6 +53,8 @@
 // hard spend are refused. A Settle that cannot be written frees the ballast
 // file first; should that not be enough it is kept in memory (bounded) and
 // written when space returns, which is tried with every call and once a second.
+// A journal that has grown to MaxBytes, because the sink is down, is treated
+// alike: ends are recorded, beginnings are refused.
 // A failed fsync is not retried blindly, because the kernel may have dropped the
 // pages: the unsynced bytes are read back, verified and written again before.
 //

@@ -94,7 +94,9 @@ func (j *Journal) drainBatch(r *reader) bool {
 		start := time.Now()
 		batch, next, err := r.batch()
 		if err == nil && len(batch) > 0 {
-			err = j.o.Sink.Append(j.ctx, batch)
+			ctx, cancel := context.WithTimeout(j.ctx, j.o.SinkTimeout)
+			err = j.o.Sink.Append(ctx, batch)
+			cancel()
 		}
 		if err == nil {
 			j.advance(batch, next)
@@ -130,7 +132,9 @@ func (j *Journal) advance(batch []Entry, next lsn) {
 		return
 	}
 	j.drained += uint64(len(batch))
-	j.oldest = batch[len(batch)-1].Ended // those that are left ended later
+	if last := batch[len(batch)-1].Ended; !last.IsZero() {
+		j.oldest = last // those that are left ended later
+	}
 	left := j.flushers[:0]
 	for _, f := range j.flushers {
 		if f.until <= j.drained {

@@ -29,10 +29,12 @@ type Hooks struct {
 type JournalOptions struct {
 	Sink         Sink          // where settled entries go; nil drains nothing
 	SegmentBytes int64         // size at which a segment is sealed; 0 is 16 MiB
+	MaxBytes     int64         // size of all segments at which only ends are recorded; 0 is 4 GiB
 	SyncEvery    time.Duration // longest time between a write and the start of its fsync; 0 is 10 ms
 	DrainEvery   time.Duration // longest time that an entry waits for a batch; 0 is 200 ms
 	DrainBatch   int           // most entries of a batch; 0 is 500
 	RetryMax     time.Duration // longest pause of a failing drain; 0 is 5 s
+	SinkTimeout  time.Duration // longest time that the sink has for a batch; 0 is 30 s
 	Ballast      int64         // bytes set aside for settlements on a full disk; 0 is 4 MiB, negative none
 	KeepMax      int           // most settlements kept in memory while the disk refuses; 0 is 10,000
 	Hooks        Hooks
@@ -43,10 +45,13 @@ type JournalOptions struct {
 func (o JournalOptions) withDefaults() JournalOptions {
 	set(&o.SegmentBytes, 16<<20)
 	o.SegmentBytes = min(o.SegmentBytes, maxSegment/2)
+	set(&o.MaxBytes, 4<<30)
+	o.MaxBytes = max(o.MaxBytes, 4*o.SegmentBytes) // the last segment is never deleted
 	set(&o.SyncEvery, 10*time.Millisecond)
 	set(&o.DrainEvery, 200*time.Millisecond)
 	set(&o.DrainBatch, 500)
 	set(&o.RetryMax, 5*time.Second)
+	set(&o.SinkTimeout, 30*time.Second)
 	set(&o.Ballast, 4<<20)
 	set(&o.KeepMax, 10_000)
 	if o.open == nil {
@@ -90,6 +95,7 @@ type Journal struct {
 	mu       sync.Mutex
 	closed   bool       // guarded by mu, like all that follows
 	segs     []*segment // oldest first; the last is written to
+	bytes    int64      // of all segments
 	f        file       // of the last segment
 	buf      []byte     // encoding space, reused
 	open     map[sluice.RequestID]*request
@@ -201,10 +207,7 @@ func (j *Journal) Lag() Lag {
 	defer j.mu.Unlock()
 	l := Lag{
 		Entries: int64(j.settled-j.drained) + int64(len(j.kept)),
-		Kept:    len(j.kept), Open: len(j.open), Segments: len(j.segs),
-	}
-	for _, s := range j.segs {
-		l.Bytes += s.size
+		Kept:    len(j.kept), Open: len(j.open), Segments: len(j.segs), Bytes: j.bytes,
 	}
 	if j.settled > j.drained {
 		l.Age = max(0, time.Since(j.oldest))

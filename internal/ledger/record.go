@@ -38,7 +38,7 @@ type Dispatch struct {
 	PriceVersion  string
 
 	// What the attempt is charged if nothing more is ever known of it.
-	Estimate sluice.Usage // its Source is recorded as UsageEstimated
+	Estimate sluice.Usage // its Source is UsageEstimated, or UsageNone where nothing is charged
 	Cost     sluice.Nano
 	CostHigh sluice.Nano // what a hard budget is charged; taken as Cost where it is less
 }
@@ -75,7 +75,7 @@ func (o Open) Charge() (sluice.Usage, sluice.Nano, sluice.Nano) {
 	}
 	d, c := o.Dispatch, o.Checkpoint
 	usage, cost := d.Estimate, d.Cost
-	usage.Source = sluice.UsageEstimated
+	usage.Source = min(usage.Source, sluice.UsageEstimated)
 	if c.Attempt != 0 && (c.Cost > d.Cost || c.Cost == d.Cost && c.Usage.Total() > d.Estimate.Total()) {
 		usage, cost = c.Usage, c.Cost
 		usage.Source = min(max(usage.Source, sluice.UsageEstimated), sluice.UsageCounted)

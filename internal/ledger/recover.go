@@ -67,6 +67,7 @@ func (j *Journal) replay() error {
 			return err
 		}
 		j.segs = []*segment{{seq: 1, size: headerLen}}
+		j.bytes = headerLen
 		j.cursor, j.synced = at(1, headerLen), at(1, headerLen)
 		return nil
 	}
@@ -113,6 +114,7 @@ func (j *Journal) replaySegment(seq uint32, last bool, mark *lsn) error {
 		return errors.Join(err, f.Close())
 	}
 	s.size = max(end, headerLen)
+	j.bytes += s.size
 	if !last {
 		return f.Close()
 	}

@@ -216,6 +216,7 @@ func (j *Journal) rotate() error {
 	err = j.f.Close()
 	j.f, j.broken = f, false
 	j.segs = append(j.segs, &segment{seq: seq, size: headerLen})
+	j.bytes += headerLen
 	j.synced = at(seq, headerLen)
 	poke(j.ready) // the old one may be ready to go
 	return err

@@ -23,7 +23,10 @@ type attempt struct {
 	dispatch, checkpoint lsn
 }
 
-var errNoSpare = errors.New("the disk was full: the ballast is not set aside again yet")
+var (
+	errNoSpare = errors.New("the disk was full: the ballast is not set aside again yet")
+	errTooLong = errors.New("the sink is too far behind: the journal has reached its bound")
+)
 
 // write appends whole frames, encoded in j.buf, with one write(2) and takes note
 // of them. must is for records that end something: they may use the ballast.
@@ -35,6 +38,9 @@ func (j *Journal) write(frames []byte, must bool) error {
 	}
 	if (j.noSpare || j.resync) && !must {
 		return busy(cmp.Or(j.err, errNoSpare))
+	}
+	if j.bytes >= j.o.MaxBytes && !must {
+		return busy(errTooLong)
 	}
 	err := j.append(frames)
 	if err != nil && must && j.dropBallast() {
@@ -74,6 +80,7 @@ func (j *Journal) append(frames []byte) error {
 	}
 	pos := at(s.seq, s.size)
 	s.size += int64(len(frames))
+	j.bytes += int64(len(frames))
 	for rest := frames; len(rest) > 0; {
 		n, _ := frameLen(rest)
 		j.note(pos, rest[frameHeader:n])
