@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -48,6 +49,7 @@ func New(o Options) (*API, error) {
 	a.registerUsage(api)
 	a.registerRequests(api)
 	a.registerStatus(api)
+	describeProblems(api.OpenAPI())
 	doc, err := api.OpenAPI().MarshalJSON()
 	if err != nil {
 		return nil, fmt.Errorf("write OpenAPI document: %w", err)
@@ -79,6 +81,26 @@ func apiConfig(version string) huma.Config {
 	}
 	c.Formats = map[string]huma.Format{"application/json": strict, "json": strict}
 	return c
+}
+
+// describeProblems puts the shape of this API's errors where the library
+// describes its own.
+func describeProblems(doc *huma.OpenAPI) {
+	problem := doc.Components.Schemas.Schema(reflect.TypeFor[Problem](), true, "Problem")
+	for _, path := range doc.Paths {
+		for _, op := range []*huma.Operation{path.Get, path.Post, path.Patch, path.Delete} {
+			if op == nil {
+				continue
+			}
+			for _, res := range op.Responses {
+				if media := res.Content[problemType]; media != nil {
+					media.Schema = problem
+				}
+			}
+		}
+	}
+	delete(doc.Components.Schemas.Map(), "ErrorModel")
+	delete(doc.Components.Schemas.Map(), "ErrorDetail")
 }
 
 func (a *API) serveOpenAPI(w http.ResponseWriter, _ *http.Request) {

@@ -140,7 +140,7 @@ func register[I, O any](a *API, api huma.API, op huma.Operation, h func(context.
 	op.MaxBodyBytes = maxBody
 	op.BodyReadTimeout = 10 * time.Second
 	op.Security = []map[string][]string{{"token": {}}}
-	op.Errors = slices.Concat(op.Errors, []int{401, 403, 422})
+	op.Errors = slices.Concat(op.Errors, []int{401, 403, 422, 503})
 	huma.Register(api, op, func(ctx context.Context, in *I) (*O, error) {
 		out, err := h(ctx, in)
 		if err == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -227,6 +228,12 @@ func addUsage(sum, u *sluice.Usage) {
 	}
 }
 
+// unseen is a request without entries. It may exist all the same.
+func unseen(id string) error {
+	return &sluice.Error{Kind: sluice.KindNotFound, Reason: sluice.NotFound, Msg: fmt.Sprintf("there is no request %q in the ledger", id),
+		Hint: "a request appears when it has ended; one that was refused before its caller was known is in the log alone"}
+}
+
 // limitFact is a limit as an entry's detail tells it.
 type limitFact struct {
 	Scope     string           `json:"scope"`
@@ -328,11 +335,11 @@ func (a *API) explain(ctx context.Context, in *explainIn) (*explainOut, error) {
 		a.flush(ctx) // it may have ended a moment ago
 		entries, err = a.o.Ledger.Explain(ctx, owner, sluice.RequestID(in.ID))
 	}
-	if err != nil {
+	switch {
+	case err == nil && len(entries) == 0, err != nil && sluice.AsError(err).Kind == sluice.KindNotFound:
+		return nil, unseen(in.ID)
+	case err != nil:
 		return nil, err
-	}
-	if len(entries) == 0 {
-		return nil, hinted(missing("request", in.ID).(*sluice.Error), "a request appears when it has ended")
 	}
 	return &explainOut{Body: explanationOf(entries)}, nil
 }

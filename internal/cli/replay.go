@@ -42,7 +42,7 @@ type replayCmd struct {
 	Patience time.Duration `help:"How long the books may take to agree (10s)." placeholder:"D"`
 	Quiet    bool          `short:"q" help:"No progress."`
 	connection
-	Output string `short:"o" enum:"table,json" default:"table" help:"Form of the report: ${enum}." placeholder:"FORM"`
+	output
 }
 
 // Run replays a trace. An interrupt cuts the run short; its report says so.
@@ -57,14 +57,51 @@ func (c *replayCmd) Run(ctx context.Context, env *Env) error {
 	if err != nil {
 		return &codedError{code: exitUsage, msg: err.Error()}
 	}
-	write := report.WriteTable
-	if c.Output == "json" {
-		write = report.WriteJSON
+	v, err := reportView(report)
+	if err != nil {
+		return err
 	}
-	if err := write(env.Stdout); err != nil {
+	if err := c.print(env.Stdout, v); err != nil {
 		return err
 	}
 	return c.verdict(report)
+}
+
+// reportView is the report's own table for a reader, and one row for csv.
+func reportView(r *replay.Report) (view, error) {
+	var text strings.Builder
+	if err := r.WriteTable(&text); err != nil {
+		return view{}, err
+	}
+	v := view{data: r, text: text.String(), rows: [][]string{nil}}
+	add := func(name, value string) {
+		v.columns, v.rows[0] = append(v.columns, name), append(v.rows[0], value)
+	}
+	for _, n := range []struct {
+		name string
+		n    int64
+	}{
+		{"sent", r.Sent},
+		{"overrun", r.Overrun},
+		{"completed", r.Completed},
+		{"cancelled", r.Cancelled},
+		{"rejected", r.Rejected},
+		{"failed", r.Failed},
+		{"lost", r.Lost},
+	} {
+		add(n.name, count(n.n))
+	}
+	for _, q := range []struct {
+		name string
+		replay.Quantiles
+	}{{"latency", r.Latency}, {"ttft", r.TTFT}, {"lag", r.Lag}} {
+		add(q.name+"_p50_ms", fmt.Sprintf("%.1f", q.P50))
+		add(q.name+"_p99_ms", fmt.Sprintf("%.1f", q.P99))
+	}
+	if r.Books != nil {
+		add("balance", fmt.Sprint(r.Books.Balance))
+	}
+	return v, nil
 }
 
 // verdict is the expectation of a run: nothing lost, and the ledger says what
