@@ -21,7 +21,7 @@ export async function entries(id) {
     const answer = await fetch(`${admin}/admin/v1/requests/${id}`, { headers: { authorization: `Bearer ${token}` } });
     if (answer.ok) {
       const body = await answer.json();
-      if (body.attempts?.length || body.entries?.length) return body;
+      if (body.steps?.length) return body;
     }
     await new Promise((r) => setTimeout(r, 25));
   }

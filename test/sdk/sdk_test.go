@@ -1,0 +1,96 @@
+// Package sdk points official clients, unchanged but for base URL and key, at a
+// live gateway. It needs Node 20 and takes minutes, so it runs where
+// SLUICE_TEST_SDK is set: make test sets it.
+package sdk
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sluice/internal/app"
+	"sluice/internal/auth"
+)
+
+// gateway starts one and returns what the clients' tests need of it.
+func gateway(t *testing.T) []string {
+	t.Helper()
+	if os.Getenv("SLUICE_TEST_SDK") == "" {
+		t.Skip("SLUICE_TEST_SDK is not set: run make test")
+	}
+	data := t.TempDir()
+	env := map[string]string{"SLUICE_TEST_DATA": data}
+	for _, name := range []string{"SLUICE_KEY", "SLUICE_SMALL_KEY", "SLUICE_POOR_KEY"} {
+		minted, err := auth.Mint("test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		env[name] = minted.Key.Reveal()
+	}
+	var log bytes.Buffer
+	a, err := app.New(t.Context(), app.Options{
+		ConfigPath: "sluice.yaml",
+		Getenv:     func(name string) (string, bool) { v, ok := env[name]; return v, ok },
+		Stderr:     &log,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := a.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if t.Failed() {
+			t.Logf("log of the gateway:\n%s", log.String())
+		}
+		for name, key := range env {
+			if strings.HasSuffix(name, "_KEY") && strings.Contains(log.String(), key) {
+				t.Errorf("%s stands in the log", name)
+			}
+		}
+	})
+	token, err := os.ReadFile(filepath.Join(data, "admin-token"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := []string{
+		"SLUICE_URL=http://" + a.Addr(), "SLUICE_ADMIN=http://" + a.AdminAddr(),
+		"SLUICE_ADMIN_TOKEN=" + strings.TrimSpace(string(token)),
+	}
+	for name, value := range env {
+		out = append(out, name+"="+value)
+	}
+	return out
+}
+
+func run(t *testing.T, dir string, env []string, name string, args ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+	t.Logf("%s", out)
+}
+
+// TestNode runs openai-node, the Anthropic SDK and the Vercel AI SDK.
+func TestNode(t *testing.T) {
+	env := gateway(t)
+	if _, err := os.Stat("node/node_modules/openai"); err != nil {
+		run(t, "node", nil, "npm", "ci", "--no-fund", "--no-audit")
+	}
+	run(t, "node", env, "node", "--test", "--test-concurrency=1")
+}
+
+// TestGo runs openai-go, which is a module of its own.
+func TestGo(t *testing.T) {
+	env := gateway(t)
+	run(t, "go", env, "go", "test", "-count=1", "-v", "./...")
+}
