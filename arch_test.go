@@ -80,7 +80,6 @@ var thirdParty = []string{
 	"github.com/pressly/goose/v3",
 	"github.com/prometheus/client_golang",
 	"github.com/tiktoken-go/tokenizer",
-	"golang.org/x/sync",
 	"golang.org/x/sys",
 	"modernc.org/sqlite",
 }
@@ -91,7 +90,6 @@ var testOnly = []string{
 	"github.com/google/go-cmp",
 	"github.com/rogpeppe/go-internal",
 	"go.uber.org/goleak",
-	"golang.org/x/tools",
 	"pgregory.net/rapid",
 }
 

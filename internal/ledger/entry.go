@@ -1,4 +1,3 @@
-// Package ledger is what happened and what it cost: entries, journal, roll-ups.
 package ledger
 
 import (
