@@ -96,14 +96,36 @@ func TestLongHoldBuysNoSecondBurst(t *testing.T) {
 			defer b.Settle(now, r, quota.Amounts{sluice.OutputTokens: refilled})
 		}
 		b.Settle(now, long, quota.Amounts{})
-		back := 600 - refilled // with what has refilled this makes one burst
-		if _, f := take(b, now, sluice.OutputTokens, back+1, k); f == nil {
-			t.Errorf("held for %v: more than %d came back", held, back)
-		}
-		if _, f := take(b, now, sluice.OutputTokens, back, k); f != nil {
-			t.Errorf("held for %v: less than %d came back: %+v", held, back, f)
+		if got, want := remaining(b, now, k), 600-refilled; got != want {
+			t.Errorf("held for %v: %d came back, want %d: one burst with the %d that have refilled", held, got, want, refilled)
 		}
 	}
+}
+
+// TestShortHoldsBesideALongOne: what a long hold forfeits is not taken from those
+// that come and go beside it.
+func TestShortHoldsBesideALongOne(t *testing.T) {
+	b := quota.NewBook()
+	k := claim("k", limit(sluice.OutputTokens, sluice.PerMinute, 6000))
+	take(b, start, sluice.OutputTokens, 4000, k)
+	now := start.Add(time.Hour) // full again: the long hold has nothing to return
+	for range 10 {
+		r, f := take(b, now, sluice.OutputTokens, 600, k)
+		if f != nil {
+			t.Fatal(f)
+		}
+		b.Settle(now, r, quota.Amounts{sluice.OutputTokens: 500})
+	}
+	if got := remaining(b, now, k); got != 1000 {
+		t.Errorf("%d remain after 10 × 500 of 6000, want 1000", got)
+	}
+}
+
+func remaining(b *quota.Book, now time.Time, k quota.Claim) int64 {
+	r := &quota.Reservation{}
+	b.Open(now, r, []quota.Claim{k})
+	defer b.Release(now, r)
+	return b.Limits(now, r, nil)[0].Remaining
 }
 
 func TestHugeFiguresSaturate(t *testing.T) {

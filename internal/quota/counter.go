@@ -13,11 +13,12 @@ import (
 //
 //   - a gauge (no window) has held alone;
 //   - a bucket (second, minute) has level, what can be taken now; held, what live
-//     reservations have taken; and returnable, how much of that may still come
-//     back. Invariant: level + returnable ≤ amount. As the bucket refills behind
-//     a hold, so much of what the hold may return would have overflowed had it
-//     never been taken, and is forfeited: else a long hold that used nothing would
-//     buy a second burst;
+//     reservations have taken; and returnable, a bound on how much of that may
+//     still come back. Invariant: level + returnable ≤ amount. What would exceed it
+//     on a refill has overflowed: had a live hold never been taken, as much of the
+//     refill would have been lost, so the hold can no longer return it. Else a long
+//     hold that used nothing would buy a second burst. overflow is the sum of that;
+//     what a hold can return is its amount less the overflow since it was taken;
 //   - a fixed window has two spans, the one in force and the one before it, so
 //     that a settlement finds the window of its reservation after a roll.
 //
@@ -29,7 +30,8 @@ type counter struct {
 	held  int64 // Σ of live holds; not used by fixed windows
 
 	level      int64 // bucket: negative is debt
-	returnable int64 // bucket: at most held
+	returnable int64 // bucket: at least what live holds can return, at most held
+	overflow   int64 // bucket: total, ever
 	part       int64 // bucket: the fraction of a unit refilled, in units of 1/period
 	at         int64 // bucket: tick of the last refill
 
@@ -87,13 +89,19 @@ func (c *counter) refill(tick int64) {
 		units, rest = bits.Div64(hi, lo, p)
 	}
 	if units >= missing {
-		c.level, c.part, c.returnable = burst, 0, 0
-		return
+		c.level, c.part = burst, 0
+	} else {
+		c.level += int64(units)
+		c.part = int64(rest)
 	}
-	c.level += int64(units)
-	c.part = int64(rest)
-	if room := burst - c.level; room >= 0 { // it overflows in a deep debt alone
-		c.returnable = min(c.returnable, room)
+	c.forfeit()
+}
+
+// forfeit restores level + returnable ≤ amount.
+func (c *counter) forfeit() {
+	if excess := add(add(c.level, c.returnable), -c.limit.Amount); excess > 0 {
+		c.returnable -= excess
+		c.overflow += excess
 	}
 }
 
@@ -145,14 +153,23 @@ func (c *counter) freeIn(window int64) int64 {
 // in debt.
 func (c *counter) fits(h int64) bool { return h <= 0 || c.free() >= h }
 
-// take holds h in a fixed window, or in the gauge or bucket.
-func (c *counter) take(h, window int64) {
+// mark is what a hold remembers of the moment at which it was taken: the fixed
+// window in force, or the overflow of a bucket.
+func (c *counter) mark() int64 {
+	if c.limit.Window.Fixed() {
+		return c.current.start
+	}
+	return c.overflow
+}
+
+// take holds h. mark says which fixed window it belongs to.
+func (c *counter) take(h, mark int64) {
 	w := c.limit.Window
 	switch {
 	case w == sluice.NoWindow:
 		c.held += h
 	case w.Fixed():
-		if s := c.span(window); s != nil {
+		if s := c.span(mark); s != nil {
 			s.held += h
 		}
 	default:
@@ -162,29 +179,26 @@ func (c *counter) take(h, window int64) {
 	}
 }
 
-// settle ends h of a hold, of which actual was used. Less than h returns the
-// difference, more leaves a debt. A fixed window is charged where the hold was
-// taken; a window before the previous one is no longer kept, and what it took
-// is in the ledger alone. A negative actual corrects an earlier charge of a fixed
-// window; a bucket has refilled by then.
-func (c *counter) settle(h, actual, window int64) {
+// settle ends h of a hold that was taken at mark, of which actual was used. Less
+// than h returns the difference, more leaves a debt. A fixed window is charged where
+// the hold was taken; a window before the previous one is no longer kept, and what
+// it took is in the ledger alone. A negative actual corrects an earlier charge of a
+// fixed window; a bucket has refilled by then.
+func (c *counter) settle(h, actual, mark int64) {
 	w := c.limit.Window
 	switch {
 	case w == sluice.NoWindow:
 		c.held -= h
 	case w.Fixed():
-		if s := c.span(window); s != nil {
+		if s := c.span(mark); s != nil {
 			s.held -= h
 			s.posted = add(s.posted, actual)
 		}
 	default:
+		own := max(0, h-(c.overflow-mark))
+		back := min(h-max(0, actual), own)
 		c.held -= h
-		back := h - max(0, actual)
-		if back > 0 {
-			back = min(back, c.returnable)
-			c.returnable -= back
-		}
-		c.returnable = min(c.returnable, c.held)
+		c.returnable = min(max(0, c.returnable-own), c.held)
 		if c.limit.Amount > 0 {
 			c.level = add(c.level, back)
 		}
@@ -244,9 +258,9 @@ func (c *counter) setAmount(n int64) {
 	}
 	c.level = min(c.level, n)
 	if n == 0 {
-		c.level, c.returnable = 0, 0
+		c.level = 0
 	}
-	c.returnable = min(c.returnable, add(n, -c.level))
+	c.forfeit()
 }
 
 // atRest reports whether a new counter would be in the same state.

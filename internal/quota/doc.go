@@ -8,9 +8,9 @@
 //
 //	bucket   requests and tokens per second or minute. level refills at
 //	         amount ÷ period up to amount, in exact integer arithmetic: the
-//	         fraction of a unit is kept, not rounded away. What has refilled
-//	         behind a hold is no longer returned by it: level + returnable ≤
-//	         amount, so that a long hold cannot buy a second burst.
+//	         fraction of a unit is kept, not rounded away. What a refill would
+//	         have lost had a hold not been taken, the hold no longer returns
+//	         (level + returnable ≤ amount): a long one buys no second burst.
 //	window   anything per hour, day or month: posted + held ≤ amount. The
 //	         window's start is the counter's identity, so that no job resets it;
 //	         a counter keeps the window in force and the one before.

@@ -15,7 +15,6 @@ import (
 // counters.
 type event struct {
 	at     time.Time
-	id     int
 	hold   int64 // of an admission
 	actual int64 // of its end; -1 while it runs
 }
@@ -30,13 +29,18 @@ func TestBucketConservation(t *testing.T) {
 		if window == sluice.PerMinute {
 			period = time.Minute
 		}
-		book, now := quota.NewBook(), start
+		book, now, latest := quota.NewBook(), start, start // a clock that goes back counts as the latest moment
 		k := claim("k", limit(sluice.OutputTokens, window, amount))
 		live := make(map[int]*quota.Reservation)
 		var ids []int
 		var log []event
+		remaining(book, start, k) // the book's time starts here
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			now = now.Add(time.Duration(rapid.Int64Range(-int64(period)/4, int64(period)/2).Draw(t, "by")))
+			if now.After(latest) {
+				latest = now
+			}
+			remaining(book, now, k)
 			switch rapid.IntRange(0, 3).Draw(t, "op") {
 			case 0, 1:
 				want := rapid.Int64Range(0, amount*2).Draw(t, "want")
@@ -45,7 +49,7 @@ func TestBucketConservation(t *testing.T) {
 					continue
 				}
 				id := len(log)
-				log = append(log, event{at: latest(log, now), id: id, hold: min(want, amount), actual: -1})
+				log = append(log, event{at: latest, hold: min(want, amount), actual: -1})
 				live[id], ids = r, append(ids, id)
 			default:
 				if len(ids) == 0 {
@@ -79,15 +83,6 @@ func TestBucketConservation(t *testing.T) {
 			}
 		}
 	})
-}
-
-// latest is when an admission counts: a clock that went back counts as the latest
-// moment seen.
-func latest(log []event, now time.Time) time.Time {
-	if len(log) > 0 && log[len(log)-1].at.After(now) {
-		return log[len(log)-1].at
-	}
-	return now
 }
 
 // model is what the counters must say, from the log of holds alone.

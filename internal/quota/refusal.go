@@ -111,7 +111,7 @@ func (b *Book) Room(now time.Time, r *Reservation) (room sluice.Nano, limited bo
 			c.refresh(b.tick, &b.calendar)
 			free := sluice.Nano(c.free())
 			if h := r.holdOf(a, i); h != nil {
-				free = sluice.Nano(add(c.freeIn(h.window), h.amount))
+				free = sluice.Nano(add(c.freeIn(h.mark), h.amount))
 			}
 			if !limited || free < room {
 				room, limited = free, true

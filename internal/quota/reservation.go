@@ -31,7 +31,7 @@ type hold struct {
 	counter int   // index in account.counters
 	amount  int64 // held now
 	charged int64 // what the expiry charged
-	window  int64 // the fixed window that it was taken in
+	mark    int64 // see counter.mark
 }
 
 func (h *hold) of() *counter { return &h.account.counters[h.counter] }
@@ -40,7 +40,7 @@ func (h *hold) of() *counter { return &h.account.counters[h.counter] }
 func (h *hold) grows(n int64) bool {
 	c := h.of()
 	more := c.hold(n) - h.amount
-	return more <= 0 || c.freeIn(h.window) >= more
+	return more <= 0 || c.freeIn(h.mark) >= more
 }
 
 // Open reports whether the reservation can still be settled or released in time.
@@ -118,8 +118,9 @@ func (b *Book) limited(c *counter, need Amounts) int64 {
 
 func (r *Reservation) take(a *Account, i int, n int64) {
 	c := &a.counters[i]
-	c.take(n, c.current.start)
-	r.holds = append(r.holds, hold{account: a, counter: i, amount: n, window: c.current.start})
+	h := hold{account: a, counter: i, amount: n, mark: c.mark()}
+	c.take(n, h.mark)
+	r.holds = append(r.holds, h)
 }
 
 // TakeGauges takes concurrency and KV tokens from every account, all or
@@ -177,7 +178,7 @@ func (b *Book) TopUp(now time.Time, r *Reservation, need, least Amounts) *Refusa
 		c := h.of()
 		if more := b.limited(c, need) - h.amount; more > 0 {
 			h.amount += more
-			c.take(more, h.window)
+			c.take(more, h.mark)
 		}
 	}
 	return nil
@@ -193,7 +194,7 @@ func (b *Book) Post(now time.Time, r *Reservation, used Amounts) {
 		c.refresh(b.tick, &b.calendar)
 		n := used[c.limit.Dimension]
 		covered := min(n, h.amount)
-		c.settle(covered, n, h.window)
+		c.settle(covered, n, h.mark)
 		h.amount -= covered
 	}
 	for d := range used {
@@ -228,7 +229,7 @@ func (b *Book) finish(now time.Time, r *Reservation, actual Amounts) {
 		c := h.of()
 		c.refresh(b.tick, &b.calendar)
 		d := c.limit.Dimension
-		c.settle(h.amount, actual[d]-r.posted[d]-h.charged, h.window)
+		c.settle(h.amount, actual[d]-r.posted[d]-h.charged, h.mark)
 	}
 	r.close()
 }
@@ -247,7 +248,7 @@ func (b *Book) Expire(now time.Time, r *Reservation) {
 		h := &r.holds[i]
 		c := h.of()
 		c.refresh(b.tick, &b.calendar)
-		c.settle(h.amount, h.amount, h.window)
+		c.settle(h.amount, h.amount, h.mark)
 		h.charged, h.amount = h.amount, 0
 	}
 	r.state = expired
