@@ -2,8 +2,8 @@
 
 .PHONY: run test quick lint fmt fuzz bench generate build clean
 
-run: ## start Sluice with a simulated fleet: no configuration, account or key
-	go run ./cmd/sluice serve
+run: build ## start Sluice with a simulated fleet: no configuration, account or key
+	@bin/sluice serve
 
 test: ## everything: gates, all tests under -race, both databases, real SDK clients
 	scripts/test

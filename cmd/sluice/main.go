@@ -10,6 +10,6 @@ import (
 
 func main() {
 	os.Exit(cli.Run(context.Background(), cli.Env{
-		Args: os.Args[1:], Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.LookupEnv,
+		Program: os.Args[0], Args: os.Args[1:], Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.LookupEnv,
 	}))
 }

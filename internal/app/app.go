@@ -32,6 +32,10 @@ type Options struct {
 	Stdout     io.Writer  // where a person at the terminal is greeted; nil discards
 	Stderr     io.Writer  // where the log goes; nil discards
 
+	// Program is how this binary is called, for the lines that greet; empty is
+	// sluice.
+	Program string
+
 	// In place of what the configuration says, for tests and for several
 	// gateways on one machine.
 	Listen, AdminListen, Data string
@@ -52,6 +56,7 @@ type App struct {
 	keeper    *auth.Keeper
 	proxy     *proxy.Proxy
 	store     lateStore
+	hasher    *auth.Hasher // the one in force: a new pepper takes a restart
 	simulated *simulation
 
 	data, adminListener net.Listener
@@ -81,6 +86,9 @@ func New(ctx context.Context, o Options) (*App, error) {
 	}
 	if o.Stderr == nil {
 		o.Stderr = io.Discard
+	}
+	if o.Program == "" {
+		o.Program = "sluice"
 	}
 	a := &App{o: o, started: time.Now(), failed: make(chan error, 2)}
 	if err := a.setup(ctx); err != nil {

@@ -40,7 +40,7 @@ func (a *App) read() (*config.Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := config.CompileOptions{Lookup: known(prices)}
+	o := config.CompileOptions{Lookup: known(prices), Hasher: a.hasher}
 	if simulates(cfg) {
 		if o.SimulatedURL, err = a.simulate(); err != nil {
 			return nil, err

@@ -74,6 +74,7 @@ func (a *App) setup(ctx context.Context) error {
 	a.cleanup.push("close gate", func(context.Context) error { a.gate.Close(); return nil })
 
 	hasher := auth.NewHasher(settings.Pepper)
+	a.hasher = &hasher
 	a.keeper = auth.NewKeeper(auth.KeeperOptions{
 		Hasher: hasher, Poll: settings.KeyPoll, StaleMax: settings.StaleMax, Loaded: a.keysLoaded,
 	}, snapshot.Records, &a.store)

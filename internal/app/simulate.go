@@ -112,16 +112,15 @@ func (a *App) greet() {
 		return
 	}
 	fmt.Fprintf(out, `
-models sim-small and sim-large are a simulated fleet; try one:
+models sim-small and sim-large are a simulated fleet; try one from another terminal:
 
-curl -N http://%s/v1/chat/completions \
+curl -iN http://%s/v1/chat/completions \
   -H 'Authorization: Bearer %s' \
   -d '{"model": "sim-small", "stream": true, "messages": [{"role": "user", "content": "What does a sluice do?"}]}'
 
-then, with the id from the sluice-request-id header (curl -i shows it) or the list:
+then ask why it went as it did, with the sluice-request-id of the answer, and what it cost:
 
-sluice request list
-sluice explain REQUEST_ID
-sluice usage --by model
-`, a.Addr(), a.devKey)
+%[3]s explain REQUEST_ID
+%[3]s usage --by model
+`, a.Addr(), a.devKey, a.o.Program)
 }

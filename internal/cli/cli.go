@@ -14,10 +14,11 @@ import (
 
 // Env is the world of one run.
 type Env struct {
-	Args   []string // without the program's name
-	Stdout io.Writer
-	Stderr io.Writer
-	Getenv func(string) (string, bool)
+	Program string   // how it was called, for what is printed to be pasted; empty is sluice
+	Args    []string // without the program's name
+	Stdout  io.Writer
+	Stderr  io.Writer
+	Getenv  func(string) (string, bool)
 }
 
 // root is the tree of commands.

@@ -13,7 +13,7 @@ import (
 func openGateway(ctx context.Context, env *Env, c *serveCmd) (gateway, error) {
 	return app.New(ctx, app.Options{
 		ConfigPath: c.Config, Getenv: env.Getenv, Stdout: env.Stdout, Stderr: env.Stderr,
-		Listen: c.Listen, AdminListen: c.AdminListen, Data: c.Data,
+		Program: env.Program, Listen: c.Listen, AdminListen: c.AdminListen, Data: c.Data,
 	})
 }
 
