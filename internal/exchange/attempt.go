@@ -195,7 +195,6 @@ func (t *turn) whole(ctx context.Context, a *attempt, ans *upstream.Answer) {
 		a.failure, a.again = sluice.AsError(err), true
 		return
 	}
-	t.first = since(t.r.Arrived)
 	t.finish(a, nil)
 	if err := t.client.Answer(t.head, out); err != nil {
 		t.result.Err = t.undelivered(ctx, err)

@@ -11,6 +11,8 @@
 // Whatever of a stream comes before content is held back, bounded, so that an
 // attempt that fails until then can be followed by another and the client sees
 // one answer. The first content decides: from then on a failure ends the request.
+// Events are written when more must be read from the backend: nothing that has
+// arrived waits, and what arrived together costs one write.
 // An answer in one piece is delivered when it is whole.
 //
 // Progress goes to the engine every 64 tokens or 250 ms, to the journal every

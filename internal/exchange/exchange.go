@@ -129,8 +129,8 @@ func (t *turn) refused(e *sluice.Error) Result {
 		entry.Outcome = sluice.Rejected
 	}
 	t.finished = true
-	t.record(&entry)
 	t.result = Result{Err: e, Final: entry}
+	t.record(&entry)
 	return t.result
 }
 

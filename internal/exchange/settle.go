@@ -115,9 +115,9 @@ func (t *turn) finish(a *attempt, e *sluice.Error) {
 	if err != nil && t.x.o.Hooks.Settle != nil {
 		t.x.o.Hooks.Settle(t.r.ID, err)
 	}
+	t.result = Result{Head: t.head, Limits: t.grant.Limits(), Final: entry, Usage: t.usage, Cost: t.cost}
 	t.record(&entry)
 	t.learn(a, u)
-	t.result = Result{Head: t.head, Limits: t.grant.Limits(), Final: entry, Usage: t.usage, Cost: t.cost}
 }
 
 // add sums up attempts.

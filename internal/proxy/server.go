@@ -18,6 +18,7 @@ const (
 	maxHeaderBytes    = 32 << 10
 	maxStreams        = 200 // of one HTTP/2 connection
 	lastWords         = 2 * time.Second
+	deadPeer          = 45 * time.Second // without an acknowledgement of what was sent
 )
 
 // newServer has no WriteTimeout, which would cut streams, and no ReadTimeout,
@@ -30,6 +31,7 @@ func (p *Proxy) newServer() *http.Server {
 		MaxHeaderBytes:    maxHeaderBytes,
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 		BaseContext:       func(net.Listener) context.Context { return p.base },
+		ConnContext:       watchPeer,
 		ErrorLog:          log.New(io.Discard, "", 0), // malformed requests of strangers are no news
 	}
 }
