@@ -438,6 +438,32 @@ func TestCase_cL4_FiftyAtOnce(t *testing.T) {
 	})
 }
 
+func TestCase_cL13_ExactlyTheLimitPasses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(t, table(16), admit.Hooks{})
+		p := limits(false, sluice.Limit{Dimension: sluice.Requests, Window: sluice.PerHour, Amount: 1000})
+		var calls, passed atomic.Int64
+		var wg sync.WaitGroup
+		for range 64 {
+			wg.Go(func() {
+				for calls.Add(1) <= 1300 {
+					grant, err := g.Admit(t.Context(), call("k", p))
+					if err != nil {
+						continue
+					}
+					time.Sleep(10 * time.Millisecond)
+					settle(t, grant)
+					passed.Add(1)
+				}
+			})
+		}
+		wg.Wait()
+		if passed.Load() != 1000 {
+			t.Errorf("%d passed, want 1000", passed.Load())
+		}
+	})
+}
+
 func TestCase_cD2_AbortedStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(t, table(100), admit.Hooks{})

@@ -372,6 +372,20 @@ func TestCase_cS8_ABackendThatFailsIsLeftAlone(t *testing.T) {
 	}
 }
 
+// A request that may not wait is retried where there is a place now.
+func TestRetryThatMayNotWait(t *testing.T) {
+	table := parseTable(t, "pool p\nbackend a pool=p conc=1\nbackend b pool=p conc=1\npool q\nbackend c pool=q conc=1\nmodel m pools=p fallback=q")
+	r := &rig{T: t, eng: engine.New(engine.Config{Table: table}), now: start, policy: &sluice.Policy{}}
+	first := r.mustCall(sluice.Work{Input: 1})
+	r.mustCall(sluice.Work{Input: 1}) // has b
+	if r.eng.AttemptEnded(r.now, first.ID, engine.Result{Reason: sluice.UpstreamError}).Step != engine.Queue {
+		t.Fatal("no further attempt")
+	}
+	if g := r.eng.Advance(r.now); len(g) != 1 || g[0].Err != nil || g[0].Backend.ID != "c" {
+		t.Errorf("got %+v, want the fallback at once", g)
+	}
+}
+
 func TestHardSpendClamps(t *testing.T) {
 	r := newRig(t, outputAt(10), policy(true, sluice.ScopeTenant, sluice.Limit{Dimension: sluice.Spend, Window: sluice.PerMonth, Amount: 1_000_000}))
 	for _, c := range []struct {

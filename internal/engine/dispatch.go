@@ -141,39 +141,50 @@ func (e *Engine) relocate(now time.Time, r *request) bool {
 	return false
 }
 
-// elsewhere finds the next pool, other than the one it is in unless that only
-// became dearer, which serves the request now, has room in its queue, and whose
-// price the caller can hold. hope is that health alone is in the way somewhere;
-// err is the last refusal of a hold.
+// elsewhere finds the next pool for a request: the first whose predicted wait it
+// can bear, else the first. hope is that there may be one later: health or a full
+// queue is all that is in the way. err is the last refusal of a hold.
 func (e *Engine) elsewhere(now time.Time, r *request, m *route.Model) (to *pool, hope bool, err *sluice.Error) {
-	m.Visit(r.pool.id, func(id sluice.PoolID, _ bool) bool {
-		p := e.byID[id]
-		if p == nil {
-			return false
+	for _, patient := range []bool{false, true} {
+		m.Visit(r.pool.id, func(id sluice.PoolID, _ bool) bool {
+			p := e.byID[id]
+			if p == nil {
+				return false
+			}
+			switch p.serves(now, r) {
+			case never:
+				return false
+			case unhealthy:
+				hope = true
+				return false
+			}
+			if p != r.pool && p.queue.Full(r.item.Bytes, r.item.Work) != "" {
+				hope = true
+				return false
+			}
+			if !patient && p.wait(now, r) > e.maxWaitOf(&r.call, p) {
+				return false
+			}
+			if err = e.topUp(now, r, p); err != nil {
+				return false
+			}
+			to = p
+			return true
+		})
+		if to != nil {
+			return to, hope, nil
 		}
-		switch p.serves(now, r) {
-		case never:
-			return false
-		case unhealthy:
-			hope = true
-			return false
-		}
-		if p != r.pool && p.queue.Full(r.item.Bytes, r.item.Work) != "" {
-			hope = true
-			return false
-		}
-		e.rows = e.rows[:0]
-		if !r.call.Free {
-			e.rows = p.offers(r, e.rows)
-		}
-		if refused := e.reserve(now, r, e.rows, e.book.TopUp); refused != nil {
-			err = refused
-			return false
-		}
-		to = p
-		return true
-	})
-	return to, hope, err
+	}
+	return nil, hope, err
+}
+
+// topUp raises what a request holds to what the backends of a pool may cost it.
+func (e *Engine) topUp(now time.Time, r *request, p *pool) *sluice.Error {
+	e.rows = e.rows[:0]
+	if !r.call.Free {
+		e.rows = p.offers(r, e.rows)
+	}
+	return e.reserve(now, r, e.rows, e.book.TopUp)
 }
 
 // grant gives the head of a queue the place at an index of its pool. Its gauges

@@ -37,8 +37,8 @@ func TestOrderIsBySinceThenPush(t *testing.T) {
 	q.Push(newItem(3, "a", start.Add(3*time.Second)))
 	q.Push(newItem(4, "a", start)) // moved here from another pool, keeping its arrival
 	q.Push(newItem(5, "c", start.Add(time.Second)))
-	if got := q.OldestItem().Value; got != 4 {
-		t.Errorf("oldest is %d, want 4", got)
+	if got := q.Oldest(start.Add(time.Minute)); got != time.Minute {
+		t.Errorf("oldest has waited %v, want 1m", got)
 	}
 	if got, want := drain(q), []int{4, 5, 1, 2, 3}; !slices.Equal(got, want) {
 		t.Errorf("order %v, want %v", got, want)
@@ -129,8 +129,8 @@ func TestWaitIsMeanServiceOverWhatRuns(t *testing.T) {
 	for range 100 {
 		q.Ended(time.Second)
 	}
-	if got := q.Service(); got > 1100*time.Millisecond {
-		t.Errorf("mean %v after a hundred of 1 s", got)
+	if got := q.Wait(0, 1); got > 1100*time.Millisecond {
+		t.Errorf("predicted %v after a hundred of 1 s", got)
 	}
 }
 

@@ -27,9 +27,6 @@ func (q *Queue[V]) Oldest(now time.Time) time.Duration {
 	return max(0, now.Sub(q.oldest.Arrived))
 }
 
-// OldestItem is the item that arrived first, nil if nothing waits.
-func (q *Queue[V]) OldestItem() *Item[V] { return q.oldest }
-
 // serviceWeight is the weight of the newest attempt in the mean: 1/8.
 const serviceWeight = 8
 
@@ -42,9 +39,6 @@ func (q *Queue[V]) Ended(held time.Duration) {
 	}
 	q.service = max(1, q.service+(held-q.service)/serviceWeight)
 }
-
-// Service is the mean time that an attempt holds its place, 0 if unknown.
-func (q *Queue[V]) Service() time.Duration { return q.service }
 
 // Wait predicts the wait of a request behind ahead others while running attempts
 // hold all places; 0 if nothing is known.
