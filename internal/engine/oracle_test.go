@@ -12,6 +12,7 @@ import (
 
 	"sluice"
 	"sluice/internal/engine"
+	"sluice/internal/route"
 )
 
 // oracle judges the engine by what it said and was told: the log of calls and
@@ -25,7 +26,8 @@ type oracle struct {
 	ended  []sluice.RequestID
 	posted map[sluice.TenantID]map[int64]sluice.Nano // by start of the hour
 	next   int
-	calm   bool // no failures, no memory limits: then nothing may wait that could run
+	tables []*route.Table // the first is in force at the start
+	calm   bool           // no failures, no memory limits: then nothing may wait that could run
 }
 
 type key struct {
@@ -37,6 +39,7 @@ type key struct {
 // seen is one open request, from the log.
 type seen struct {
 	key     *key
+	input   sluice.Tokens
 	hour    int64
 	pool    sluice.PoolID
 	backend sluice.BackendID // empty while it waits
@@ -60,14 +63,24 @@ func newOracle(t *rapid.T, calm bool) *oracle {
 	if !calm {
 		memory = " kv=2000 prefill=1500"
 	}
-	table := parseTable(nil, fmt.Sprintf(`pool a queue=20
+	o.tables = []*route.Table{
+		parseTable(nil, fmt.Sprintf(`pool a queue=20
 backend a1 pool=a conc=%d price=1/10%s
 backend a2 pool=a conc=%d price=2/8
 pool b queue=20
 backend b1 pool=b conc=%d price=3/30
 model m pools=a fallback=b
-model n pools=b,a`, slots1, memory, slots2, slots2))
-	o.eng = engine.New(engine.Config{Table: table, Options: engine.Options{HoldTTL: ttl}})
+model n pools=b,a`, slots1, memory, slots2, slots2)),
+		parseTable(nil, fmt.Sprintf(`pool b queue=5
+backend b1 pool=b conc=%d price=9/90
+backend a2 pool=b conc=1 price=2/8
+model m pools=b`, slots1)),
+		parseTable(nil, fmt.Sprintf(`pool a
+backend a1 pool=a conc=1 price=1/1%s
+model m pools=a
+model n pools=a`, memory)),
+	}
+	o.eng = engine.New(engine.Config{Table: o.tables[0], Options: engine.Options{HoldTTL: ttl}})
 	for i := range 3 {
 		k := key{slots: rapid.IntRange(1, 4).Draw(t, "slots"), budget: sluice.Nano(rapid.Int64Range(20_000_000, 90_000_000).Draw(t, "budget"))}
 		p := &sluice.Policy{HardSpend: true}
@@ -86,7 +99,9 @@ func (o *oracle) post(r *seen, cost sluice.Nano) { o.posted[r.key.principal.Tena
 
 func (o *oracle) step() {
 	t := o.t
-	switch op := rapid.SampledFrom([]string{"arrive", "arrive", "arrive", "settle", "settle", "ended", "cancel", "again", "progress", "time", "long"}).Draw(t, "op"); op {
+	switch op := rapid.SampledFrom([]string{"arrive", "arrive", "arrive", "settle", "settle", "ended", "cancel", "again", "progress", "time", "long", "swap"}).Draw(t, "op"); op {
+	case "swap":
+		o.swap()
 	case "arrive":
 		o.arrive()
 	case "time":
@@ -107,6 +122,18 @@ func (o *oracle) step() {
 	}
 	o.advance()
 	o.check()
+}
+
+// swap puts another table into force, now and then.
+func (o *oracle) swap() {
+	if o.calm || rapid.IntRange(0, 2).Draw(o.t, "whether") > 0 {
+		return
+	}
+	plan, err := o.eng.Prepare(rapid.SampledFrom(o.tables).Draw(o.t, "table"))
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	o.eng.Swap(o.now, plan)
 }
 
 func (o *oracle) arrive() {
@@ -130,7 +157,7 @@ func (o *oracle) arrive() {
 	if o.open[c.ID] != nil {
 		t.Fatalf("%s: two of one id", c.ID)
 	}
-	o.open[c.ID] = &seen{key: k, hour: o.latest().Truncate(time.Hour).Unix(), pool: v.Pool}
+	o.open[c.ID] = &seen{key: k, input: c.Work.Input, hour: o.latest().Truncate(time.Hour).Unix(), pool: v.Pool}
 }
 
 // latest is the moment that the engine goes by: it never goes back.
@@ -206,6 +233,9 @@ func (o *oracle) advance() {
 			if r.running || r.idle || g.Attempt != r.attempt+1 {
 				t.Fatalf("%s: attempt %d after %d, running %v", g.ID, g.Attempt, r.attempt, r.running)
 			}
+			if most := worst(g, r.input); g.HeldSpend < most {
+				t.Fatalf("%s: holds %v on %s, which may bill %v", g.ID, g.HeldSpend, g.Backend.ID, most)
+			}
 			r.running, r.attempt, r.pool, r.backend, r.held, r.active = true, g.Attempt, g.Pool, g.Backend.ID, g.HeldSpend, o.latest()
 		case g.Err.Reason == sluice.HoldExpired:
 			if idle := o.latest().Sub(r.active); idle < ttl || !r.running && !r.idle {
@@ -218,6 +248,12 @@ func (o *oracle) advance() {
 			r.idle, r.active = true, o.latest()
 		}
 	}
+}
+
+// worst is the most that a backend may bill for a grant.
+func worst(g engine.Grant, input sluice.Tokens) sluice.Nano {
+	rates := g.Backend.Price.Rates
+	return sluice.Nano((int64(input)*int64(rates.Input) + int64(g.OutputBound)*int64(rates.Output)) / 1_000_000)
 }
 
 // late settles an expired request at once, and again.
@@ -258,7 +294,7 @@ func (o *oracle) check() {
 		}
 		waiting -= p.Waiting
 		for _, b := range p.Backends {
-			if b.Running != onBackend[b.ID] || b.Running > b.Concurrency || b.KVTokens > 2000 && b.ID == "a1" && !o.calm {
+			if b.Running != onBackend[b.ID] || o.calm && b.Running > b.Concurrency || b.KVTokens > 2000 && b.ID == "a1" && !o.calm {
 				t.Fatalf("backend %+v, the log says %d run", b, onBackend[b.ID])
 			}
 			free[p.ID] = free[p.ID] || b.Running < b.Concurrency
