@@ -82,6 +82,7 @@ const demoText = `# The configuration of a gateway that was started without one.
 listen: 127.0.0.1:8080
 admin: {listen: 127.0.0.1:8081}
 data: %q
+lame_duck: 0s # nothing stands before it that would have to notice
 
 providers:
   # A fleet simulated inside of the process; the second entry is the same fleet
