@@ -116,8 +116,10 @@ func (t *turn) journal(ctx context.Context, a *attempt) *sluice.Error {
 	}
 	t.journalFailed(op, err)
 	if p != nil && p.HardSpend {
-		return &sluice.Error{Kind: sluice.KindOverloaded, Reason: sluice.LedgerBusy, RetryAfter: time.Second,
-			Msg: "spend cannot be recorded now", Hint: "try again shortly", Err: err}
+		return &sluice.Error{
+			Kind: sluice.KindOverloaded, Reason: sluice.LedgerBusy, RetryAfter: time.Second,
+			Msg: "spend cannot be recorded now", Hint: "try again shortly", Err: err,
+		}
 	}
 	return nil
 }

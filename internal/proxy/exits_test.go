@@ -113,7 +113,7 @@ func exits() []exit {
 		{row: "S25", setup: setup{event: 4 << 10, places: []place{{handler: talk{chunks: 1, text: strings.Repeat("x", 8<<10)}}}}, ask: stream, outcome: sluice.Failed, reason: sluice.UpstreamTooLarge, status: 502, source: estimated},
 		{row: "S26 body", setup: one(answers(200, `{"id":`)), outcome: sluice.Failed, reason: sluice.UpstreamMalformed, status: 502, source: estimated, output: true},
 		{row: "S26 no stream", setup: one(answers(200, `{}`)), ask: stream, outcome: sluice.Failed, reason: sluice.UpstreamMalformed, status: 502, source: estimated},
-		{row: "S26 redirect", setup: one(http.RedirectHandler("http://b9/", 302)), outcome: sluice.Failed, reason: sluice.UpstreamRedirect, status: 502},
+		{row: "S26 redirect", setup: one(http.RedirectHandler("http://b9/", http.StatusFound)), outcome: sluice.Failed, reason: sluice.UpstreamRedirect, status: 502},
 		{row: "S27 free failure", setup: setup{places: []place{{handler: answers(503, `x`)}, spare}}, ask: stream, status: 200, source: reported, entries: 2},
 		{row: "S27 charged failure", setup: setup{places: []place{{handler: newSilent(), timeouts: upstream.Timeouts{Headers: time.Second}}, spare}}, ask: stream, status: 200, source: estimated, entries: 2},
 		{row: "S28", setup: setup{places: []place{{handler: answers(503, `x`)}, {handler: answers(500, `y`), fallback: true}}}, outcome: sluice.Failed, reason: sluice.UpstreamError, status: 502, entries: 2},
@@ -122,8 +122,10 @@ func exits() []exit {
 		{row: "S30", setup: setup{hold: 5 * time.Second, places: []place{{handler: talk{chunks: 9, gap: 10 * time.Second}}}}, ask: stream, outcome: sluice.Expired, reason: sluice.HoldExpired, status: 200, source: estimated, output: true, late: true},
 		{row: "S31", setup: setup{hold: 5 * time.Second, places: []place{{handler: talk{before: 10 * time.Second, chunks: 3, usage: usage(9, 3)}}}}, status: 200, source: reported, late: true},
 		{row: "S33 in mid-stream", setup: setup{places: []place{{handler: slow}}, hooks: exchange.Hooks{FirstToken: func(engine.Grant, time.Duration) { panic("hook") }}}, ask: stream, outcome: sluice.Failed, reason: sluice.InternalError, status: 500, source: estimated, output: true},
-		{row: "S38", setup: setup{places: []place{{dialect: wire.Anthropic, handler: answers(200, `{"input_tokens":7}`)}}},
-			ask: ask{path: "/v1/messages/count_tokens", body: `{"model":"m","messages":[{"role":"user","content":"hi"}]}`}, status: 200},
+		{
+			row: "S38", setup: setup{places: []place{{dialect: wire.Anthropic, handler: answers(200, `{"input_tokens":7}`)}}},
+			ask: ask{path: "/v1/messages/count_tokens", body: `{"model":"m","messages":[{"role":"user","content":"hi"}]}`}, status: 200,
+		},
 	}
 }
 

@@ -85,8 +85,10 @@ func (c *call) class(own sluice.Class) (sluice.Class, error) {
 		return 0, sluice.Invalid("sluice-class", "%v", err)
 	}
 	if p := c.principal.Policy; p != nil && !p.AllowsClass(asked) {
-		return 0, &sluice.Error{Kind: sluice.KindForbidden, Reason: sluice.PermissionDenied, Param: "sluice-class",
-			Msg: "asks for " + asked.String() + ", which the plan does not list", Hint: "ask for " + own.String() + " or lower"}
+		return 0, &sluice.Error{
+			Kind: sluice.KindForbidden, Reason: sluice.PermissionDenied, Param: "sluice-class",
+			Msg: "asks for " + asked.String() + ", which the plan does not list", Hint: "ask for " + own.String() + " or lower",
+		}
 	}
 	return asked, nil
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -289,9 +290,7 @@ func (r *rig) request(a ask) *http.Request {
 		r.t.Fatal(err)
 	}
 	req.Header.Set("Authorization", "Bearer "+clientSecret)
-	for k, v := range a.header {
-		req.Header[k] = v
-	}
+	maps.Copy(req.Header, a.header)
 	return req
 }
 

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"errors"
+	"maps"
 	"math"
 	"net/http"
 	"os"
@@ -210,9 +211,7 @@ func (s *sink) failWhole(e *sluice.Error, head *exchange.Head) {
 	if head == nil {
 		wire.RateHeaders(h, c.dialect, c.limits, time.Now())
 	}
-	for k, v := range header {
-		h[k] = v
-	}
+	maps.Copy(h, header)
 	h[hReason] = []string{e.Reason.String()}
 	s.send(status, body)
 }

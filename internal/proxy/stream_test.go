@@ -97,7 +97,7 @@ func TestErrorBeforeContentFallsBack(t *testing.T) {
 		"truncated":               talk{end: "cut"},
 		"wrong content type":      answers(200, `<html>`),
 		"role, then a clean end":  talk{end: "clean"},
-		"redirect":                http.RedirectHandler("/x", 307),
+		"redirect":                http.RedirectHandler("/x", http.StatusTemporaryRedirect),
 		"connection closed early": http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }),
 	} {
 		t.Run(name, func(t *testing.T) {

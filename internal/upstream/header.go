@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"maps"
 	"net/http"
 
 	"sluice/internal/wire"
@@ -51,8 +52,6 @@ func (t *Target) header(client http.Header, stream bool) http.Header {
 			h[hAuthorization] = []string{"Bearer " + t.APIKey.Reveal()}
 		}
 	}
-	for k, v := range t.Header {
-		h[k] = v
-	}
+	maps.Copy(h, t.Header)
 	return h
 }

@@ -116,14 +116,26 @@ func TestStreamDeadlines(t *testing.T) {
 			stream(w, time.Second, 3)
 			<-r.Context().Done()
 		}, Timeouts{Idle: 5 * time.Second}, 3, 7 * time.Second, sluice.UpstreamStalled},
-		{"cS3 slow", func(w http.ResponseWriter, r *http.Request) { stream(w, 1200*time.Millisecond, 60) },
-			Timeouts{Idle: 5 * time.Second, Rate: 5, Window: 10 * time.Second}, 9, 10 * time.Second, sluice.UpstreamStalled},
-		{"fast enough", func(w http.ResponseWriter, r *http.Request) { stream(w, 180*time.Millisecond, 150) },
-			Timeouts{Idle: 5 * time.Second, Rate: 5, Window: 10 * time.Second}, 150, 27 * time.Second, sluice.ReasonNone},
-		{"total", func(w http.ResponseWriter, r *http.Request) { stream(w, time.Second, 600) },
-			Timeouts{Total: 4500 * time.Millisecond}, 5, 4500 * time.Millisecond, sluice.UpstreamTimeout},
-		{"done", func(w http.ResponseWriter, r *http.Request) { stream(w, time.Second, 3) },
-			Timeouts{}, 3, 3 * time.Second, sluice.ReasonNone},
+		{
+			"cS3 slow", func(w http.ResponseWriter, r *http.Request) { stream(w, 1200*time.Millisecond, 60) },
+			Timeouts{Idle: 5 * time.Second, Rate: 5, Window: 10 * time.Second},
+			9, 10 * time.Second, sluice.UpstreamStalled,
+		},
+		{
+			"fast enough", func(w http.ResponseWriter, r *http.Request) { stream(w, 180*time.Millisecond, 150) },
+			Timeouts{Idle: 5 * time.Second, Rate: 5, Window: 10 * time.Second},
+			150, 27 * time.Second, sluice.ReasonNone,
+		},
+		{
+			"total", func(w http.ResponseWriter, r *http.Request) { stream(w, time.Second, 600) },
+			Timeouts{Total: 4500 * time.Millisecond},
+			5, 4500 * time.Millisecond, sluice.UpstreamTimeout,
+		},
+		{
+			"done", func(w http.ResponseWriter, r *http.Request) { stream(w, time.Second, 3) },
+			Timeouts{},
+			3, 3 * time.Second, sluice.ReasonNone,
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, tt.handler, func(t *testing.T, r *rig) {
@@ -208,7 +220,9 @@ func TestRefusals(t *testing.T) {
 		handler http.HandlerFunc
 		want    sluice.Reason
 	}{
-		{"redirect", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://elsewhere/", 307) }, sluice.UpstreamRedirect},
+		{"redirect", func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://elsewhere/", http.StatusTemporaryRedirect)
+		}, sluice.UpstreamRedirect},
 		{"encoding", func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Encoding", "gzip")
 			w.Write([]byte("x"))
@@ -309,8 +323,10 @@ func TestCancelReachesTheWireAtOnce(t *testing.T) {
 func TestWhatIsSent(t *testing.T) {
 	var got *http.Request
 	inBubble(t, func(w http.ResponseWriter, r *http.Request) { got = r }, func(t *testing.T, r *rig) {
-		client := http.Header{"Authorization": {"Bearer client"}, "X-Api-Key": {"client"}, "Cookie": {"c"}, "Sluice-Class": {"batch"},
-			"Connection": {"x"}, "X-Forwarded-For": {"1.2.3.4"}, "Idempotency-Key": {"k"}}
+		client := http.Header{
+			"Authorization": {"Bearer client"}, "X-Api-Key": {"client"}, "Cookie": {"c"}, "Sluice-Class": {"batch"},
+			"Connection": {"x"}, "X-Forwarded-For": {"1.2.3.4"}, "Idempotency-Key": {"k"},
+		}
 		send := func() {
 			a, err := r.client.Do(t.Context(), r.target, Request{Path: "/messages", Body: []byte("{}"), Header: client, Stream: true})
 			if err != nil {
@@ -321,8 +337,10 @@ func TestWhatIsSent(t *testing.T) {
 		}
 		r.target.APIKey = sluice.NewSecret("sk-real")
 		send()
-		want := map[string]string{"Authorization": "Bearer sk-real", "Accept": "text/event-stream", "Content-Type": "application/json",
-			"X-Api-Key": "", "Cookie": "", "Sluice-Class": "", "X-Forwarded-For": "", "Idempotency-Key": "", "Accept-Encoding": "identity"}
+		want := map[string]string{
+			"Authorization": "Bearer sk-real", "Accept": "text/event-stream", "Content-Type": "application/json",
+			"X-Api-Key": "", "Cookie": "", "Sluice-Class": "", "X-Forwarded-For": "", "Idempotency-Key": "", "Accept-Encoding": "identity",
+		}
 		for k, v := range want {
 			if got.Header.Get(k) != v {
 				t.Errorf("openai %s: got %q, want %q", k, got.Header.Get(k), v)
