@@ -14,6 +14,10 @@ import (
 	"sluice/internal/wire"
 )
 
+// parkFor is how long a backend is left alone whose account is spent or whose
+// credential is refused. Then one request tries again.
+const parkFor = time.Minute
+
 // attempt is one call to one backend.
 type attempt struct {
 	place  engine.Grant
@@ -31,6 +35,7 @@ type attempt struct {
 	failure    *sluice.Error // nil when it completed
 	retryAfter time.Duration
 	again      bool // another attempt may follow
+	parked     bool // the operator's account or credential is of no use for now
 	pass       *Passed
 }
 
@@ -180,6 +185,12 @@ func (t *turn) refusedBy(a *attempt, ans *upstream.Answer) {
 		a.tap.Body(ans.Refusal) // some tell what was billed all the same
 	}
 	a.retryAfter, a.again = ref.RetryAfter, ref.Retryable
+	if ref.Park {
+		a.parked, a.retryAfter = true, max(a.retryAfter, parkFor)
+		if t.x.o.Hooks.Parked != nil {
+			t.x.o.Hooks.Parked(a.place.Backend.ID, ref.Code)
+		}
+	}
 	if ref.Pass {
 		a.pass = &Passed{Status: ans.Status, Header: ans.Header, Body: ans.Refusal}
 	}

@@ -95,7 +95,11 @@ type turn struct {
 // whether there is one.
 func (t *turn) next(ctx context.Context, a *attempt) bool {
 	u, cost, high := t.spent(a)
-	err := t.grant.Next(ctx, engine.Result{Reason: a.failure.Reason, RetryAfter: a.retryAfter, Usage: u, Cost: high})
+	why := a.failure.Reason
+	if a.parked { // to the engine it is a backend that can take nothing for a while
+		why = sluice.UpstreamLimited
+	}
+	err := t.grant.Next(ctx, engine.Result{Reason: why, RetryAfter: a.retryAfter, Usage: u, Cost: high})
 	if err != nil {
 		if !errors.Is(err, admit.ErrNoAttempt) {
 			a.failure.Err = errors.Join(a.failure.Err, fmt.Errorf("no further attempt: %w", err))

@@ -70,11 +70,12 @@ type Result struct {
 // Hooks are told what happened. Nil fields are silent. They run on Run's
 // goroutine and must not block.
 type Hooks struct {
-	Attempt    func(*ledger.Entry)                  // each entry, when it has been recorded
-	FirstToken func(engine.Grant, time.Duration)    // from the arrival of the request
-	Journal    func(operation string, err error)    // "begin", "dispatch", "checkpoint", "settle", "sync": the journal refused
-	Settle     func(id sluice.RequestID, err error) // the grant was settled late, or had been settled
-	Anomaly    func(*ledger.Entry)                  // the provider's figures were impossible
+	Attempt    func(*ledger.Entry)                   // each entry, when it has been recorded
+	FirstToken func(engine.Grant, time.Duration)     // from the arrival of the request
+	Journal    func(operation string, err error)     // "begin", "dispatch", "checkpoint", "settle", "sync": the journal refused
+	Settle     func(id sluice.RequestID, err error)  // the grant was settled late, or had been settled
+	Anomaly    func(*ledger.Entry)                   // the provider's figures were impossible
+	Parked     func(b sluice.BackendID, code string) // the provider refused the credential, or its account is spent; code is its own word
 	Panic      func(id sluice.RequestID, value any, stack []byte)
 }
 

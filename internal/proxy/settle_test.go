@@ -3,6 +3,8 @@ package proxy
 import (
 	"context"
 	"errors"
+	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -11,6 +13,7 @@ import (
 	"time"
 
 	"sluice"
+	"sluice/internal/exchange"
 )
 
 func limits(l ...sluice.Limit) (out [sluice.NumScopes][]sluice.Limit) {
@@ -281,4 +284,31 @@ func TestCC2RetryBillsOnce(t *testing.T) {
 			t.Errorf("cost %v", rec.Cost)
 		}
 	})
+}
+
+// U5, U8: a backend whose credential is refused, or whose account is spent, is
+// left alone for a minute; the request goes elsewhere.
+func TestParkedBackend(t *testing.T) {
+	for name, refusal := range map[string]http.Handler{
+		"credential": answers(401, `{"error":{"message":"bad key","type":"invalid_request_error","param":null,"code":"invalid_api_key"}}`),
+		"account":    answers(429, `{"error":{"message":"spent","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}`),
+	} {
+		var parked []string
+		inBubble(t, setup{
+			places: []place{{handler: refusal}, {handler: talk{chunks: 1, usage: usage(9, 1)}, fallback: true}},
+			hooks:  exchange.Hooks{Parked: func(b sluice.BackendID, code string) { parked = append(parked, string(b)+" "+code) }},
+		}, func(t *testing.T, r *rig) {
+			attempts := func() int {
+				if g := r.do(ask{}); g.status != 200 || g.header.Get("Sluice-Backend") != "b1" {
+					t.Errorf("%s: got %d %s", name, g.status, g.body)
+				}
+				return r.last().Final.Attempt
+			}
+			got := []int{attempts(), attempts()}
+			time.Sleep(time.Minute)
+			if got = append(got, attempts()); !slices.Equal(got, []int{2, 1, 2}) || len(parked) != 2 {
+				t.Errorf("%s: took %v attempts, parked %q", name, got, parked)
+			}
+		})
+	}
 }
