@@ -45,7 +45,7 @@ func (h Hooks) Exchange() exchange.Hooks {
 		},
 		Panic: func(id sluice.RequestID, value any, stack []byte) {
 			h.Metrics.panics.Inc()
-			h.Log.Error("panic", slog.String("request_id", string(id)), slog.Any("value", value), slog.String("stack", string(stack)))
+			h.Log.Error("panic", slog.String("request_id", string(id)), slog.Any("value", value), slog.String(stackKey, string(stack)))
 		},
 	}
 }

@@ -15,8 +15,15 @@ import (
 	"sluice/internal/proxy"
 )
 
-// maxLogged bounds one string of a log record, in bytes.
-const maxLogged = 512
+// maxLogged bounds one string of a log record, and maxStack the stack of a
+// panic, in bytes.
+const (
+	maxLogged = 512
+	maxStack  = 16 << 10
+)
+
+// stackKey is the attribute of a stack.
+const stackKey = "stack"
 
 // LogOptions says how records are written.
 type LogOptions struct {
@@ -49,7 +56,11 @@ func NewLogger(w io.Writer, o LogOptions) *slog.Logger {
 func cleanAttr(_ []string, a slog.Attr) slog.Attr {
 	switch v := a.Value.Resolve(); v.Kind() {
 	case slog.KindString:
-		a.Value = slog.StringValue(Clean(v.String()))
+		limit := maxLogged
+		if a.Key == stackKey {
+			limit = maxStack
+		}
+		a.Value = slog.StringValue(clean(v.String(), limit))
 	case slog.KindTime:
 		a.Value = slog.TimeValue(v.Time().UTC())
 	case slog.KindAny:
@@ -60,11 +71,13 @@ func cleanAttr(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// Clean replaces control and direction-changing characters and invalid UTF-8 by
-// U+FFFD and cuts the string at 512 bytes.
-func Clean(s string) string {
-	if len(s) > maxLogged {
-		cut := maxLogged
+// Clean makes white space a space, replaces control and direction-changing
+// characters and invalid UTF-8 by U+FFFD and cuts the string at 512 bytes.
+func Clean(s string) string { return clean(s, maxLogged) }
+
+func clean(s string, limit int) string {
+	if len(s) > limit {
+		cut := limit
 		for cut > 0 && !utf8.RuneStart(s[cut]) {
 			cut--
 		}
@@ -74,7 +87,10 @@ func Clean(s string) string {
 		return s
 	}
 	return strings.Map(func(r rune) rune {
-		if unsafeRune(r) {
+		switch {
+		case r == '\n' || r == '\r' || r == '\t':
+			return ' '
+		case unsafeRune(r):
 			return utf8.RuneError
 		}
 		return r

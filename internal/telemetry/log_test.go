@@ -94,6 +94,20 @@ func TestNoSecretInLog(t *testing.T) {
 	}
 }
 
+func TestCleanKeepsWords(t *testing.T) {
+	var buf bytes.Buffer
+	l := NewLogger(&buf, LogOptions{Format: "text"})
+	l.Warn("sluice.yaml:3:1: modles: unknown field\n    fix: did you mean \"models\"?")
+	if want := `msg="sluice.yaml:3:1: modles: unknown field     fix: did you mean`; !strings.Contains(buf.String(), want) {
+		t.Errorf("got %s", buf.String())
+	}
+	buf.Reset()
+	l.Error("panic", stackKey, strings.Repeat("frame\n", 1000))
+	if n := strings.Count(buf.String(), "frame"); n != 1000 {
+		t.Errorf("the stack has %d of its 1000 frames", n)
+	}
+}
+
 func TestParseLevel(t *testing.T) {
 	if _, err := ParseLevel("loud"); err == nil || !strings.Contains(err.Error(), "use debug, info, warn or error") {
 		t.Errorf("got %v, want the words to use", err)

@@ -92,7 +92,7 @@ func TestCardinality(t *testing.T) {
 func TestDeclaredNamesAreCapped(t *testing.T) {
 	m := New(Options{})
 	tab := &route.Table{Models: map[sluice.ModelID]*route.Model{}, Pools: map[sluice.PoolID]*route.Pool{}}
-	for i := range 2000 {
+	for i := range 600 {
 		s := fmt.Sprintf("n%04d", i)
 		tab.Models[sluice.ModelID(s)] = &route.Model{}
 		tab.Pools[sluice.PoolID(s)] = &route.Pool{Backends: []*route.Backend{{ID: sluice.BackendID(s)}}}
@@ -106,7 +106,7 @@ func TestDeclaredNamesAreCapped(t *testing.T) {
 		}
 		return l
 	})
-	for i := range 2000 {
+	for i := range 600 {
 		s := fmt.Sprintf("n%04d", i)
 		for reason := range sluice.Reason(sluice.NumReasons) {
 			e := ledger.Entry{
