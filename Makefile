@@ -2,7 +2,8 @@
 
 .PHONY: run test quick lint fmt fuzz bench generate build clean
 
-run: build ## start Sluice with a simulated fleet: no configuration, account or key
+run: ## start Sluice with a simulated fleet: no configuration, account or key
+	@go build -o bin/sluice ./cmd/sluice
 	@bin/sluice serve
 
 test: ## everything: gates, all tests under -race, both databases, real SDK clients
