@@ -167,10 +167,9 @@ func (t *turn) learn(a *attempt, u sluice.Usage) {
 	}
 }
 
-// counted is the output that was seen, in the provider's tokens.
-func (t *turn) counted(a *attempt) sluice.Tokens {
-	n := a.tap.Delivered()
-	if n == 0 {
+// counted is n tokens of the output that was seen in the provider's tokens.
+func (t *turn) counted(a *attempt, n sluice.Tokens) sluice.Tokens {
+	if n <= 0 {
 		return 0
 	}
 	t.x.mu.Lock()

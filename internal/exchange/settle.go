@@ -66,15 +66,19 @@ func (t *turn) unseen(a *attempt) bool {
 }
 
 // seen is what is known of an attempt so far: the provider's cumulative figures
-// where it has told any, else the estimate of the input; and of the output the
-// larger of what was told and what was counted.
+// where it has told any, else the estimate of the input; and the output that these
+// do not cover, counted.
 func (t *turn) seen(a *attempt) sluice.Usage {
-	counted := t.counted(a)
 	u, ok := a.tap.Partial()
 	if !ok {
 		u = sluice.Usage{Input: a.input, Source: sluice.UsageEstimated}
 	}
-	u.Output = max(u.Output, counted-u.Reasoning)
+	covered := a.tap.Covered()
+	if tail := t.counted(a, a.tap.Delivered()-covered); covered > 0 {
+		u.Output += tail
+	} else {
+		u.Output = max(u.Output, tail-u.Reasoning)
+	}
 	return u
 }
 

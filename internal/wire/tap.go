@@ -51,7 +51,9 @@ type Tap struct {
 
 	usage     sluice.Usage // merged, as reported
 	reported  bool         // some usage was
-	final     bool         // the last usage is that of the whole answer
+	fresh     bool         // the event that is read now told more output than was told before
+	covered   sluice.Tokens
+	final     bool // the last usage is that of the whole answer
 	anthropic anthropicFigures
 
 	begun, ended choiceSet // choices that were seen, that have a finish reason
@@ -98,6 +100,10 @@ func (t *Tap) Event(e Event) Step {
 		s = t.anthropicEvent(e)
 	} else {
 		s = t.openaiEvent(e)
+	}
+	if t.fresh { // an event's own text is in its figures, whichever comes first in it
+		t.fresh = false
+		t.cover(t.Delivered())
 	}
 	switch {
 	case s.Err != nil && e.Unterminated && s.Err.Reason == sluice.UpstreamMalformed:
@@ -229,8 +235,19 @@ func (t *Tap) report(u sluice.Usage) {
 		u.Anomalous = true
 	}
 	u.Anomalous = u.Anomalous || was.Anomalous
+	t.fresh = u.OutputTotal() > was.OutputTotal() // some repeat the same, or zero, until the end
 	t.usage, t.reported = u, true
 }
+
+// cover notes that the last figures are those of what was delivered so far.
+func (t *Tap) cover(delivered sluice.Tokens) {
+	if !tooLow(t.usage.OutputTotal(), delivered) {
+		t.covered = delivered
+	}
+}
+
+// tooLow reports whether a figure cannot be that of the output that was seen.
+func tooLow(told, delivered sluice.Tokens) bool { return delivered > 64 && told < delivered/4 }
 
 // Usage is the provider's final figures in disjoint classes; false if it has told
 // none. Figures that cannot be are clamped, or replaced by what was counted, and
@@ -249,19 +266,24 @@ func (t *Tap) Usage() (sluice.Usage, bool) {
 		u.Reasoning = t.Reasoned()
 		u.Output = delivered - u.Reasoning
 		u.Anomalous, u.Source = true, sluice.UsageCounted
-	case delivered > 64 && u.OutputTotal() < delivered/4:
+	case tooLow(u.OutputTotal(), delivered):
 		u.Anomalous = true
 	}
 	return u, true
 }
 
 // Partial is the provider's cumulative figures at a cut (Source is UsageCounted);
-// false if it has told none. Output may lag behind Delivered: take the larger.
+// false if it has told none. They cover what was delivered up to Covered.
 func (t *Tap) Partial() (sluice.Usage, bool) {
 	u := t.told()
 	u.Source = sluice.UsageCounted
 	return u, t.reported
 }
+
+// Covered is what Delivered was when the provider's figures last grew: what was
+// seen since is not in them. It is 0 where they came before any output and stand
+// for its first tokens, if for any.
+func (t *Tap) Covered() sluice.Tokens { return t.covered }
 
 // told is the merged figures with what the answer says beside them.
 func (t *Tap) told() sluice.Usage {

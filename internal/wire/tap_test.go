@@ -138,3 +138,49 @@ func BenchmarkRelay(b *testing.B) {
 		})
 	}
 }
+
+// What cumulative figures cover is not counted again; what came after them, or is
+// beyond belief, is.
+func TestTapCovered(t *testing.T) {
+	text := `{"choices":[{"index":0,"delta":{"content":"one two three four five"}}]`
+	usage := func(n string) string {
+		return `,"usage":{"prompt_tokens":9,"completion_tokens":` + n + `,"total_tokens":9}}`
+	}
+	chunk := func(b string) string { return "data: " + b + "\n\n" }
+	for name, tt := range map[string]struct {
+		events []string
+		want   int // covered is what was delivered by then, in events
+	}{
+		"none":             {[]string{text + "}"}, 0},
+		"in the event":     {[]string{text + usage("5"), text + usage("11")}, 2},
+		"usage first":      {[]string{`{"usage":{"prompt_tokens":9,"completion_tokens":5},` + text[1:] + "}"}, 1},
+		"then text":        {[]string{text + usage("5"), text + "}", text + "}"}, 1},
+		"by itself":        {[]string{text + "}", text + "}", `{"choices":[]` + usage("10"), text + "}"}, 2},
+		"before all":       {[]string{`{"choices":[]` + usage("1"), text + "}"}, 0},
+		"zero":             {[]string{text + usage("0"), text + usage("0")}, 0},
+		"the same":         {[]string{text + usage("1"), text + usage("1"), text + usage("1")}, 1},
+		"beyond all doubt": {[]string{strings.Replace(text, "one", strings.Repeat("one ", 400), 1) + usage("7")}, 0},
+	} {
+		tap := NewTap(Chat, TapOptions{})
+		delivered := []sluice.Tokens{0}
+		for _, e := range tt.events {
+			if s := tap.Event(one(t, chunk(e))); s.Err != nil {
+				t.Fatalf("%s: %v", name, s.Err)
+			}
+			delivered = append(delivered, tap.Delivered())
+		}
+		if got := tap.Covered(); got != delivered[tt.want] {
+			t.Errorf("%s: %d is covered, want %d of %v", name, got, delivered[tt.want], delivered)
+		}
+	}
+	tap := NewTap(Messages, TapOptions{})
+	for _, e := range []string{
+		`{"type":"message_start","message":{"usage":{"input_tokens":9,"output_tokens":1}}}`,
+		`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"one two three"}}`,
+	} {
+		tap.Event(one(t, chunk(e)))
+	}
+	if u, ok := tap.Partial(); !ok || u.Output != 1 || tap.Covered() != 0 || tap.Delivered() == 0 {
+		t.Errorf("got %+v, %v, covered %d of %d", u, ok, tap.Covered(), tap.Delivered())
+	}
+}
