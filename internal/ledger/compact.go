@@ -11,14 +11,20 @@ import (
 // compact deletes the oldest segments as far as they are drained. Deleting only
 // from the oldest on keeps a request's end from vanishing before its beginning.
 // What fails is tried again after the next batch.
+//
+// Records are carried over only while more than half of the journal, and two
+// segments, is dead. One pass over it then writes less than it frees, so that
+// compaction ends, and the journal stays below twice what is open and two
+// segments, beside what is not drained.
 func (j *Journal) compact() {
 	for {
 		j.mu.Lock()
 		s := j.segs[0]
 		done := len(j.segs) > 1 && j.o.Sink != nil && (j.cursor.seg() > s.seq || j.cursor >= at(s.seq, s.size))
 		refs := s.refs
+		worth := refs == 0 || j.bytes > 2*(j.live+j.o.SegmentBytes)
 		j.mu.Unlock()
-		if !done {
+		if !done || !worth {
 			return
 		}
 		if refs > 0 && j.carryOver(s) != nil {
@@ -51,7 +57,7 @@ func (j *Journal) carryOver(s *segment) error {
 	j.mu.Lock()
 	ids := make([]sluice.RequestID, 0, s.refs)
 	for id, r := range j.open {
-		if slices.ContainsFunc(r.records(), func(p *lsn) bool { return p.seg() == s.seq && *p != 0 }) {
+		if slices.ContainsFunc(r.records(), func(p record) bool { return p.at.seg() == s.seq }) {
 			ids = append(ids, id)
 		}
 	}
@@ -72,8 +78,8 @@ func (j *Journal) carry(f file, s *segment, ids []sluice.RequestID) error {
 	for _, id := range ids {
 		if r := j.open[id]; r != nil {
 			for _, p := range r.records() {
-				if *p != 0 && p.seg() == s.seq {
-					from = append(from, *p)
+				if p.at.seg() == s.seq {
+					from = append(from, p.at)
 				}
 			}
 		}
@@ -92,12 +98,12 @@ func (j *Journal) carry(f file, s *segment, ids []sluice.RequestID) error {
 	return j.append(frames) // note moves the positions
 }
 
-// records are the positions of a request's records, the reservation first, a
-// dispatch before its checkpoint.
-func (r *request) records() []*lsn {
-	ps := []*lsn{&r.reserve, &r.cur.dispatch, &r.cur.checkpoint}
-	for i := range r.more {
-		ps = append(ps, &r.more[i].dispatch, &r.more[i].checkpoint)
+// records are the places of a request's records, the reservation first, a
+// dispatch before its checkpoint. Places that are none are in segment 0.
+func (r *request) records() []record {
+	ps := []record{r.reserve, r.cur.dispatch, r.cur.checkpoint}
+	for _, a := range r.more {
+		ps = append(ps, a.dispatch, a.checkpoint)
 	}
 	return ps
 }
@@ -106,8 +112,8 @@ func (r *request) records() []*lsn {
 func (r *request) first() lsn {
 	first := lsn(0)
 	for _, p := range r.records() {
-		if *p != 0 && (first == 0 || *p < first) {
-			first = *p
+		if p.at != 0 && (first == 0 || p.at < first) {
+			first = p.at
 		}
 	}
 	return first

@@ -83,7 +83,11 @@ func (j *Journal) drainLoop() {
 func (j *Journal) pending() (n int, hurry bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return int(j.settled - j.drained), len(j.flushers) > 0
+	n = int(j.settled - j.drained)
+	if n == 0 {
+		j.cursor = j.end() // what is left is no entry, and holds no segment
+	}
+	return n, len(j.flushers) > 0
 }
 
 // drainBatch hands one batch to the sink, again and again until it takes it. It

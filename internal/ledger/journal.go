@@ -96,6 +96,7 @@ type Journal struct {
 	closed   bool       // guarded by mu, like all that follows
 	segs     []*segment // oldest first; the last is written to
 	bytes    int64      // of all segments
+	live     int64      // of those, in records of open requests
 	f        file       // of the last segment
 	buf      []byte     // encoding space, reused
 	open     map[sluice.RequestID]*request

@@ -223,7 +223,8 @@ func (j *Journal) readOpen() ([]Open, error) {
 }
 
 // record reads one record, if there is one at p.
-func (r *reader) record(p lsn, decode func(*decoder)) error {
+func (r *reader) record(rec record, decode func(*decoder)) error {
+	p := rec.at
 	if p == 0 {
 		return nil
 	}

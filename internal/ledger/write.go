@@ -11,16 +11,23 @@ import (
 	"sluice"
 )
 
+// record is where a record of an open request is, and its length. The zero
+// record is none.
+type record struct {
+	at lsn
+	n  uint32
+}
+
 // request is where the records of an open request are.
 type request struct {
-	reserve lsn
+	reserve record
 	cur     attempt   // the zero attempt if none runs
 	more    []attempt // others that run at the same time, rarely any
 }
 
 type attempt struct {
 	n                    int32
-	dispatch, checkpoint lsn
+	dispatch, checkpoint record
 }
 
 var (
@@ -106,17 +113,18 @@ func (j *Journal) failed(err error) error {
 // is replayed. Called with mu held, or before the goroutines start.
 func (j *Journal) note(pos lsn, payload []byte) {
 	d := peeker{payload}
+	rec := record{pos, uint32(frameHeader + len(payload))}
 	switch k, id := kind(d.byte()), d.id(); k {
 	case kindReserve:
-		j.move(&j.request(id).reserve, pos)
+		j.move(&j.request(id).reserve, rec)
 	case kindDispatch:
 		if n := d.attempt(); n > 0 {
-			j.move(&j.request(id).add(n).dispatch, pos)
+			j.move(&j.request(id).add(n).dispatch, rec)
 		}
 	case kindCheckpoint:
 		if r := j.open[sluice.RequestID(id)]; r != nil {
 			if a := r.attempt(d.attempt()); a != nil && a.n > 0 {
-				j.move(&a.checkpoint, pos)
+				j.move(&a.checkpoint, rec)
 			}
 		}
 	case kindEntry:
@@ -178,16 +186,18 @@ func (r *request) add(n int32) *attempt {
 	return &r.more[len(r.more)-1]
 }
 
-// move sets a position and counts it in its segment.
-func (j *Journal) move(p *lsn, to lsn) {
+// move sets the place of a record and counts it in its segment.
+func (j *Journal) move(p *record, to record) {
 	j.unref(*p)
 	*p = to
-	j.segment(to.seg()).refs++
+	j.segment(to.at.seg()).refs++
+	j.live += int64(to.n)
 }
 
-func (j *Journal) unref(p lsn) {
-	if p != 0 {
-		j.segment(p.seg()).refs--
+func (j *Journal) unref(p record) {
+	if p.at != 0 {
+		j.segment(p.at.seg()).refs--
+		j.live -= int64(p.n)
 	}
 }
 
@@ -201,7 +211,9 @@ const maxSpare = 1024
 // forget drops a request and its attempts.
 func (j *Journal) forget(id []byte, r *request) {
 	j.unref(r.reserve)
-	for _, a := range append(r.more, r.cur) { // r is about to go
+	j.unref(r.cur.dispatch)
+	j.unref(r.cur.checkpoint)
+	for _, a := range r.more {
 		j.unref(a.dispatch)
 		j.unref(a.checkpoint)
 	}
