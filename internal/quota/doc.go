@@ -55,8 +55,8 @@
 // # Invariants
 //
 //   - Over any interval t, the actual use of what a bucket admitted in it is at
-//     most amount + amount × t ÷ period + Σ over those requests of what they used
-//     beyond their holds.
+//     most amount + amount × t ÷ period + Σ over those that still run of what they
+//     use beyond their holds.
 //   - posted + held ≤ amount for a window whose users never use more than they
 //     hold (hard spend).
 //   - A gauge, and the held part of every counter, is Σ of live holds, and zero
