@@ -37,8 +37,9 @@
 // so a sink that is down for a day costs disk and no heap. After a batch a mark
 // is journalled; what follows the last mark is drained again after a restart,
 // which the sink's idempotence makes harmless. A segment whose entries are all
-// drained is deleted, oldest first, once the records of requests that are still
-// open in it have been carried over to the newest segment.
+// drained is deleted, oldest first. Records of requests that are still open in it
+// are carried over to the newest segment, as soon as more than half of the journal
+// is dead.
 //
 // # Recovery
 //
