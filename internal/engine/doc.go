@@ -66,21 +66,34 @@
 //
 // # Mutations
 //
-// What these tests are for, found by breaking the code on purpose:
+// What the tests are for, found by breaking the code on purpose:
 //
-//	broken                                                  fails
-//	settle does not return the rest of the hold             TestCase_cD6, TestCase_cL6, TestOracle
-//	settle forgives what is beyond the hold                 quota TestBucketConservation, testdata/buckets.dd
-//	second settle posts again                               TestCase_cL7, TestOracle
-//	late settle posts in the window in force                TestCase_cL7, TestCase_cL10
-//	gauges are not returned at the end of an attempt        TestCase_cD2, TestOracle
-//	a cancelled request keeps its place in the queue        TestOracle, admit TestCancelWhileQueued
-//	hard spend holds the soft hold                          TestOracle, TestHardSpendClamps
-//	unpriced backends are eligible                          TestCase_cL3
-//	a fallback does not top up                              testdata/fallback.dd
-//	a full gauge blocks the queue                           testdata/queue.dd, sched TestModel
-//	Advance ignores parked flows when a gauge has room      testdata/queue.dd, TestWorkConserving
-//	a backward step of the clock refills                    quota TestTimeNeverGoesBack
+//	broken                                              fails
+//	settle does not return the rest of the hold         TestCase_cD6, TestCase_cL6, quota buckets.dd
+//	settle forgives what is beyond the hold             quota TestBucketConservation, buckets.dd
+//	a long hold returns what a refill would have lost   quota TestBucketConservation, TestLongHoldBuysNoSecondBurst
+//	a request can be settled twice                      TestOracle, TestCase_cL7
+//	a charge goes to the window in force                TestCase_cL7, TestCase_cL10, quota windows.dd
+//	what was posted is charged again                    TestOracle, quota TestBookAgainstModel, retry.dd
+//	an expiry charges nothing                           TestOracle, TestCase_cL7, expiry.dd
+//	gauges stay with a request between attempts         TestOracle
+//	a cancelled request keeps its place in the queue    TestOracle, queue.dd
+//	a call that Cancel ends still counts                TestOracle, TestCase_cD6
+//	hard spend holds the expectation                    TestHardSpendClamps, TestCase_cL2, hard.dd
+//	hard spend does not clamp                           TestOracle, TestHardSpendClamps, hard.dd
+//	unpriced backends are eligible                      TestCase_cL3, route TestEligible
+//	a dearer fallback does not top up                   TestOracle, fallback.dd
+//	a failed backend is tried again                     admit TestNextFallsBack, fallback.dd
+//	an attempt follows content                          TestOracle, fallback.dd
+//	a full gauge blocks the queue                       TestWorkConserving, queue.dd
+//	room in a gauge wakes nobody                        TestWorkConserving, queue.dd, admit TestCase_cD2
+//	others pass a large head for ever                   memory.dd
+//	prefill is held to the end                          memory.dd, life.dd
+//	a pool without backends keeps what waits            health.dd
+//	a step back of the clock refills                    quota TestTimeNeverGoesBack
+//	a step back of the clock reopens a window           quota windows.dd
+//	a caller that leaves keeps what it held             admit TestCancelWhileQueued, TestCancelRacesWithGrant
+//	nothing wakes the gate when time alone decides      admit TestQueueTimeoutIsExact, TestExpiryFreesThePlace
 //
 // # What it does not do
 //
