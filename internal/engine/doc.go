@@ -72,7 +72,7 @@
 //	settle does not return the rest of the hold         TestCase_cD6, TestCase_cL6, quota buckets.dd
 //	settle forgives what is beyond the hold             quota TestBucketConservation, buckets.dd
 //	a long hold returns what a refill would have lost   quota TestBucketConservation, TestLongHoldBuysNoSecondBurst
-//	a request can be settled twice                      TestOracle, TestCase_cL7
+//	a request can be settled twice                      TestOracle, life.dd, expiry.dd
 //	a charge goes to the window in force                TestCase_cL7, TestCase_cL10, quota windows.dd
 //	what was posted is charged again                    TestOracle, quota TestBookAgainstModel, retry.dd
 //	an expiry charges nothing                           TestOracle, TestCase_cL7, expiry.dd
