@@ -56,6 +56,7 @@ func New(o Options) (*API, error) {
 	}
 	a.openapi = doc
 	mux.HandleFunc("GET /openapi.json", a.serveOpenAPI)
+	mux.HandleFunc("GET /debug/pprof/{profile}", profile)
 	a.routes = mux.routes
 	slices.SortFunc(a.routes, func(x, y Route) int { return strings.Compare(x.Path+" "+x.Method, y.Path+" "+y.Method) })
 	a.handler = a.guard(mux)

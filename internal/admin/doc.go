@@ -1,5 +1,6 @@
 // Package admin is the operators' face: a typed REST API under /admin/v1 with
-// its OpenAPI document, health, and metrics.
+// its OpenAPI document, health, metrics, and profiles of the process under
+// /debug/pprof/.
 //
 // # Model
 //

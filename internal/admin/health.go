@@ -39,5 +39,5 @@ func (a *API) readyz(w http.ResponseWriter, r *http.Request) {
 // pointer tells a human at / where to go.
 func pointer(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = w.Write([]byte("Sluice admin API.\n\nOpen: /livez /readyz\nWith an admin token: /openapi.json /metrics /admin/v1/…\nFrom a shell: sluice status\n"))
+	_, _ = w.Write([]byte("Sluice admin API.\n\nOpen: /livez /readyz\nWith an admin token: /openapi.json /metrics /debug/pprof/… /admin/v1/…\nFrom a shell: sluice status\n"))
 }
