@@ -108,13 +108,21 @@
 //     what is remembered, and the mean is within 6.25 %. Counts are halved every 128
 //     observations once 256 are held. The first level with 20 observations answers;
 //     without any, 512 tokens are held. A hold never exceeds its bound.
+//   - [Model.Generated] says how much of an answer that nobody has seen has been
+//     generated after a time. By backend, or by model while it has fewer than 8
+//     points, it is the inverse of the least-squares line of time over tokens,
+//     over the last 64 points: of a stream its first content and its end, of an
+//     answer in one piece its end. Hidden reasoning counts, so that a model that
+//     thinks for long is slow to show, not slow. The line knows neither how long
+//     an input was nor how full the backend is; the answers before tell both, as
+//     far as they are like the next one.
 //
 // # Invariants
 //
 //   - Everything is an integer; the same calls give the same answers.
 //   - Counting allocates nothing. A model allocates per new key only.
 //   - Memory is bounded: each table keeps Options.Keys entries and drops the least
-//     recently used; a histogram is 400 bytes.
+//     recently used; a histogram is 400 bytes, a pace 56.
 //
 // # Ownership and concurrency
 //

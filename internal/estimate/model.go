@@ -21,8 +21,8 @@ func (k Key) scope() scope { return scope{k.Tenant, k.Model} }
 // Options bound a Model. The zero value takes the defaults.
 type Options struct {
 	// Keys bounds how many entries each of its tables keeps: tenant × model ×
-	// task, tenant × model, and model. The least recently used goes first. 0
-	// means DefaultKeys.
+	// task, tenant × model, backend × model, and model. The least recently used
+	// goes first. 0 means DefaultKeys.
 	Keys int
 	// ColdOutput is the output that a request of a model without any history
 	// holds, if its bound allows as much. 0 means DefaultColdOutput.
@@ -35,7 +35,8 @@ const (
 	DefaultColdOutput = sluice.Tokens(512)
 )
 
-// Model is what has been learned about token counts. It is plain state: no
+// Model is what has been learned about token counts and about the time that
+// tokens take. It is plain state: no
 // clock, no lock. Who shares it guards it, reads included, since a read marks
 // its key as used.
 type Model struct {
@@ -46,6 +47,9 @@ type Model struct {
 	tasks   *table[Key, histogram]
 	tenants *table[scope, histogram]
 	models  *table[string, histogram]
+
+	paces      *table[Place, pace]
+	modelPaces *table[string, pace]
 }
 
 // New makes an empty model.
@@ -63,6 +67,9 @@ func New(o Options) *Model {
 		tasks:   newTable[Key, histogram](o.Keys),
 		tenants: newTable[scope, histogram](o.Keys),
 		models:  newTable[string, histogram](o.Keys),
+
+		paces:      newTable[Place, pace](o.Keys),
+		modelPaces: newTable[string, pace](o.Keys),
 	}
 }
 
