@@ -107,6 +107,10 @@ func Compile(c *Config, o CompileOptions) (*Snapshot, error) {
 	for _, name := range sorted(c.Models) {
 		b.model(name, c.Models[name])
 	}
+	if len(c.Models) == 0 {
+		// A file that was cut short must not empty a running gateway.
+		b.problem("models", "declare at least one: models: {fast: {pools: [NAME]}}", "there are no models, so that nothing could be asked for")
+	}
 	hasher := auth.NewHasher(b.s.Settings.Pepper)
 	if o.Hasher != nil {
 		hasher = *o.Hasher
@@ -306,7 +310,7 @@ func (b *builder) target(path string, x *Backend, p *Provider) *upstream.Target 
 	}
 	t := &upstream.Target{
 		BaseURL: u, Dialect: wire.Dialect(p.Dialect), Engine: string(p.Engine), AllowPrivate: p.AllowPrivate || p.Simulated,
-		Header: make(http.Header), Timeouts: p.Timeouts.upstream(),
+		Header: make(http.Header), Timeouts: p.Timeouts.upstream(), LostBound: p.LostCharge == LostBound,
 	}
 	switch {
 	case x.APIKey != nil:

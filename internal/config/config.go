@@ -84,7 +84,7 @@ type Provider struct {
 	Catalog       string             `json:"catalog,omitempty" jsonschema:"the provider's name in the built-in catalogue of prices, if it is not the name here"`
 	Timeouts      Timeouts           `json:"timeouts,omitempty" jsonschema:"deadlines of one attempt"`
 	StopsOnCancel *bool              `json:"stops_on_cancel,omitempty" jsonschema:"whether generation and billing stop when the connection closes; true for an engine, else false"`
-	LostCharge    LostCharge         `json:"lost_charge,omitempty" jsonschema:"what an attempt is charged whose usage never became known: estimate, or bound (all that it could have cost); bound is not yet in force"`
+	LostCharge    LostCharge         `json:"lost_charge,omitempty" jsonschema:"what an attempt is charged whose usage never became known: estimate, or bound (all that it could have cost)"`
 	Price         *Price             `json:"price,omitempty" jsonschema:"price of every model here that has none of its own: RATES, or free"`
 	UnknownPrice  *UnknownPrice      `json:"unknown_price,omitempty" jsonschema:"as at the top, for this provider"`
 }

@@ -241,9 +241,16 @@ func TestSimulatedNeedsAFleet(t *testing.T) {
 	}
 }
 
+// least is what every configuration needs to be worth serving.
+const least = `
+providers: {p: {dialect: openai, base_url: "http://127.0.0.1:9/v1"}}
+pools: {p: {backends: [{name: b, provider: p, model: m, price: free}]}}
+models: {m: {pools: [p]}}
+`
+
 // The version follows the content, not its spelling, and not the secrets.
 func TestVersion(t *testing.T) {
-	version := func(text string) string { return mustCompile(t, text, CompileOptions{}).Version }
+	version := func(text string) string { return mustCompile(t, text+least, CompileOptions{}).Version }
 	base := version("drain: 60s\nlimits: {requests_per_minute: 1k}")
 	if got := version("# a comment\nlimits:\n  requests_per_minute: 1000\ndrain: 1m\n"); got != base {
 		t.Error("another spelling is another version")
@@ -258,7 +265,7 @@ func TestVersion(t *testing.T) {
 
 // A reload that changes the pepper keeps the keys known until the restart.
 func TestReloadKeepsTheHasher(t *testing.T) {
-	const text = "keys: {pepper: ${KEY_B}}\ntenants: {t: {keys: {k: {secret: ${KEY_A}}}}}"
+	const text = "keys: {pepper: ${KEY_B}}\ntenants: {t: {keys: {k: {secret: ${KEY_A}}}}}" + least
 	var inForce auth.Hasher
 	s := mustCompile(t, text, CompileOptions{Hasher: &inForce})
 	key, _ := testEnv("KEY_A")
@@ -270,9 +277,22 @@ func TestReloadKeepsTheHasher(t *testing.T) {
 	}
 }
 
+// A file that was cut short must not empty a running gateway.
+func TestNoModels(t *testing.T) {
+	for _, text := range []string{"", "# nothing", "listen: 127.0.0.1:1"} {
+		c, err := Parse("sluice.yaml", []byte(text), testEnv)
+		if err != nil {
+			continue
+		}
+		if s, err := Compile(c, CompileOptions{}); err == nil || s != nil || !strings.Contains(err.Error(), "there are no models") {
+			t.Errorf("%q: got %v", text, err)
+		}
+	}
+}
+
 func TestFixedSettings(t *testing.T) {
-	old := mustCompile(t, "listen: 127.0.0.1:1", CompileOptions{}).Settings
-	next := mustCompile(t, "listen: 127.0.0.1:2\nlog: {level: debug}\nkeys: {pepper: ${KEY_A}}", CompileOptions{}).Settings
+	old := mustCompile(t, "listen: 127.0.0.1:1"+least, CompileOptions{}).Settings
+	next := mustCompile(t, "listen: 127.0.0.1:2\nlog: {level: debug}\nkeys: {pepper: ${KEY_A}}"+least, CompileOptions{}).Settings
 	if diff := cmp.Diff([]string{"listen", "keys.pepper"}, next.Fixed(old)); diff != "" {
 		t.Error(diff)
 	}

@@ -28,7 +28,7 @@
 //     said explicitly.
 //   - The version is a hash of the effective configuration without its secrets.
 //   - What later versions will obey (classes, contracts,
-//     evaluated, shared, lost_charge) is
+//     evaluated, shared) is
 //     checked and kept, and [Config.Lint] says that it is not yet in force.
 //
 // The JSON Schema of the file ([Schema]) and docs/config.md are made from the

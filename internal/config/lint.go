@@ -93,9 +93,6 @@ func (l *linter) provider(path, name string, p *Provider) {
 	if !used {
 		l.warn(path, "add a backend, or remove it", "no backend uses the provider")
 	}
-	if p.LostCharge != LostEstimate {
-		l.notYet(join(path, "lost_charge"))
-	}
 	u, err := url.Parse(p.BaseURL)
 	if err != nil {
 		return

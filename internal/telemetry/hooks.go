@@ -43,6 +43,9 @@ func (h Hooks) Exchange() exchange.Hooks {
 		Settle: func(id sluice.RequestID, err error) {
 			h.Log.Warn("settled out of turn", slog.String("request_id", string(id)), slog.Any("error", err))
 		},
+		Parked: func(b sluice.BackendID, code string) {
+			h.Log.Error("backend parked: its provider refused the credential, or the account is spent", slog.String("backend", string(b)), slog.String("code", Clean(code)))
+		},
 		Panic: func(id sluice.RequestID, value any, stack []byte) {
 			h.Metrics.panics.Inc()
 			h.Log.Error("panic", slog.String("request_id", string(id)), slog.Any("value", value), slog.String(stackKey, string(stack)))
