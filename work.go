@@ -47,7 +47,7 @@ func (d Dimension) Gauge() bool { return d == Concurrency || d == KVTokens }
 type Scope uint8
 
 // The scopes, narrowest caller first, then those that callers share. A
-// rejection names the first that does not fit.
+// rejection names the limit with the longest wait; of equal ones the first here.
 const (
 	ScopeKey Scope = iota
 	ScopeProject
@@ -57,6 +57,9 @@ const (
 	ScopeFleet
 	NumScopes = iota
 )
+
+// Shared reports whether callers of several tenants share the scope's limits.
+func (s Scope) Shared() bool { return s >= ScopeModel }
 
 var scopeNames = []string{"key", "project", "tenant", "tenant_model", "model", "fleet"}
 

@@ -172,8 +172,8 @@ type limitDetail struct {
 	Window    sluice.Window    `json:"window"`
 	Amount    int64            `json:"amount"`
 	Requested int64            `json:"requested"`
-	Used      int64            `json:"used"`
-	Held      int64            `json:"held"`
+	Used      *int64           `json:"used,omitempty"`  // of a limit of the caller's own
+	Held      *int64           `json:"held,omitempty"`  // the same
 	Reset     string           `json:"reset,omitempty"` // RFC 3339
 }
 
@@ -216,7 +216,10 @@ func detailOf(e *sluice.Error, id sluice.RequestID) *detail {
 	if r := e.Refusal; r != nil {
 		t.Limit = &limitDetail{
 			Scope: r.Scope, ID: r.ID, Dimension: r.Limit.Dimension, Window: r.Limit.Window, Amount: r.Limit.Amount,
-			Requested: r.Requested, Used: r.Used, Held: r.Held,
+			Requested: r.Requested,
+		}
+		if !r.Scope.Shared() {
+			t.Limit.Used, t.Limit.Held = &r.Used, &r.Held
 		}
 		if !r.Reset.IsZero() {
 			t.Limit.Reset = r.Reset.UTC().Format(time.RFC3339)
@@ -266,7 +269,10 @@ func limitText(r *sluice.Refusal) string {
 	if r.Limit.Window != sluice.NoWindow {
 		fmt.Fprintf(&b, " per %s", r.Limit.Window)
 	}
-	fmt.Fprintf(&b, "; spent %s, held by requests in flight %s, needed %s", amount(r.Used), amount(r.Held), amount(r.Requested))
+	if !r.Scope.Shared() { // what others took is not the caller's to know
+		fmt.Fprintf(&b, "; spent %s, held by requests in flight %s", amount(r.Used), amount(r.Held))
+	}
+	fmt.Fprintf(&b, "; needed %s", amount(r.Requested))
 	if !r.Reset.IsZero() {
 		fmt.Fprintf(&b, "; resets at %s", r.Reset.UTC().Format(time.RFC3339))
 	}

@@ -203,3 +203,19 @@ func TestRetryAfter(t *testing.T) {
 		}
 	}
 }
+
+// What others took of a limit that tenants share is nobody's to know.
+func TestSharedLimitTellsNoFigures(t *testing.T) {
+	e := &sluice.Error{
+		Kind: sluice.KindOverloaded, Reason: sluice.RateLimited, Msg: "the model is at its limit",
+		Refusal: &sluice.Refusal{Scope: sluice.ScopeModel, ID: "fast", Limit: sluice.Limit{Dimension: sluice.Requests, Window: sluice.PerMinute, Amount: 60}, Requested: 1},
+	}
+	_, _, body := Error(OpenAI, e, "req_1", ErrorOptions{})
+	if strings.Contains(string(body), "spent") || strings.Contains(string(body), `"used"`) {
+		t.Errorf("the body tells what others took: %s", body)
+	}
+	e.Refusal.Scope = sluice.ScopeTenant
+	if _, _, body := Error(OpenAI, e, "req_1", ErrorOptions{}); !strings.Contains(string(body), `"used":0`) {
+		t.Errorf("the body hides the caller's own figures: %s", body)
+	}
+}
