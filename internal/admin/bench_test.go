@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -77,9 +78,7 @@ func newBench(t *testing.T, change ...func(*Options)) *bench {
 // raw sends one request.
 func (b *bench) raw(method, target, token, body string, h http.Header) *http.Response {
 	r := httptest.NewRequest(method, target, strings.NewReader(body))
-	for k, v := range h {
-		r.Header[k] = v
-	}
+	maps.Copy(r.Header, h)
 	if token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
 	}

@@ -91,8 +91,10 @@ func (a *API) guard(mux *router) http.Handler {
 	})
 	cop := http.NewCrossOriginProtection()
 	cop.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		problemOf(&sluice.Error{Kind: sluice.KindForbidden, Reason: sluice.PermissionDenied,
-			Msg: "a page of another origin may not change anything here"}).write(w)
+		problemOf(&sluice.Error{
+			Kind: sluice.KindForbidden, Reason: sluice.PermissionDenied,
+			Msg: "a page of another origin may not change anything here",
+		}).write(w)
 	}))
 	return cop.Handler(door)
 }
@@ -107,8 +109,10 @@ func (a *API) authorize(r *http.Request) (auth.AdminToken, error) {
 		return auth.AdminToken{}, &e
 	}
 	if strings.HasPrefix(token, auth.KeyPrefix+"_") {
-		return auth.AdminToken{}, &sluice.Error{Kind: sluice.KindForbidden, Reason: sluice.PermissionDenied,
-			Msg: "a tenant's key does not open the admin API", Hint: "use an admin token, which starts with sla_"}
+		return auth.AdminToken{}, &sluice.Error{
+			Kind: sluice.KindForbidden, Reason: sluice.PermissionDenied,
+			Msg: "a tenant's key does not open the admin API", Hint: "use an admin token, which starts with sla_",
+		}
 	}
 	return a.o.Admin(token, a.o.Now())
 }
@@ -161,8 +165,10 @@ func (a *API) changed(ctx context.Context, what, id string) error {
 		return nil
 	}
 	if err := a.o.Changed(ctx); err != nil {
-		return &sluice.Error{Kind: sluice.KindOverloaded, Reason: sluice.NotReady, Err: err,
-			Msg: "the change is stored, but the gateway could not read it back yet", Hint: "it takes effect within 5 s of the store answering again"}
+		return &sluice.Error{
+			Kind: sluice.KindOverloaded, Reason: sluice.NotReady, Err: err,
+			Msg: "the change is stored, but the gateway could not read it back yet", Hint: "it takes effect within 5 s of the store answering again",
+		}
 	}
 	return nil
 }

@@ -174,5 +174,7 @@ func TestOpenAPIDescribesEveryOperation(t *testing.T) {
 	}
 }
 
-var _ http.Handler = (*API)(nil)
-var _ = httptest.NewServer
+var (
+	_ http.Handler = (*API)(nil)
+	_              = httptest.NewServer
+)

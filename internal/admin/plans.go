@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"time"
 
@@ -134,9 +135,7 @@ func (f *PlanFields) applyLimits(p *auth.Plan) (err error) {
 		return nil
 	}
 	byModel := make(map[sluice.ModelID][]sluice.Limit, len(p.PerModel)+len(f.PerModel))
-	for m, ls := range p.PerModel {
-		byModel[m] = ls
-	}
+	maps.Copy(byModel, p.PerModel)
 	for m, ls := range f.PerModel {
 		id := sluice.ModelID(m)
 		if byModel[id], err = ls.apply(byModel[id], "per_model."+m); err != nil {
@@ -288,8 +287,10 @@ func (a *API) deletePlan(ctx context.Context, in *planRef) (*noneOut, error) {
 	}
 	for i := range tenants {
 		if tenants[i].Plan == p.ID {
-			return nil, &sluice.Error{Kind: sluice.KindConflict, Reason: sluice.InvalidRequest,
-				Msg: fmt.Sprintf("plan %q is in use by tenant %q", p.ID, tenants[i].ID), Hint: "give the tenant another plan first"}
+			return nil, &sluice.Error{
+				Kind: sluice.KindConflict, Reason: sluice.InvalidRequest,
+				Msg: fmt.Sprintf("plan %q is in use by tenant %q", p.ID, tenants[i].ID), Hint: "give the tenant another plan first",
+			}
 		}
 	}
 	if in.DryRun {

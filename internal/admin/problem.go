@@ -3,6 +3,7 @@ package admin
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"strconv"
 
@@ -125,9 +126,7 @@ func kindOf(status int) string {
 
 // write sends the problem where no huma operation is reached.
 func (p *Problem) write(w http.ResponseWriter) {
-	for k, v := range p.GetHeaders() {
-		w.Header()[k] = v
-	}
+	maps.Copy(w.Header(), p.GetHeaders())
 	w.Header().Set("Content-Type", problemType)
 	w.WriteHeader(p.Status)
 	_ = json.NewEncoder(w).Encode(p) // the client may have left; there is nobody else to tell

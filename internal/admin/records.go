@@ -30,9 +30,11 @@ func owned(what, id string, o auth.Origin) error {
 	if !o.Declared() {
 		return nil
 	}
-	return &sluice.Error{Kind: sluice.KindConflict, Reason: sluice.InvalidRequest,
+	return &sluice.Error{
+		Kind: sluice.KindConflict, Reason: sluice.InvalidRequest,
 		Msg:  fmt.Sprintf("%s %q is declared in %s:%d and read-only here", what, id, o.File, o.Line),
-		Hint: "change the file and reload the configuration"}
+		Hint: "change the file and reload the configuration",
+	}
 }
 
 func missing(what, id string) error {

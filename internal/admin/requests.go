@@ -230,8 +230,10 @@ func addUsage(sum, u *sluice.Usage) {
 
 // unseen is a request without entries. It may exist all the same.
 func unseen(id string) error {
-	return &sluice.Error{Kind: sluice.KindNotFound, Reason: sluice.NotFound, Msg: fmt.Sprintf("there is no request %q in the ledger", id),
-		Hint: "a request appears when it has ended; one that was refused before its caller was known is in the log alone"}
+	return &sluice.Error{
+		Kind: sluice.KindNotFound, Reason: sluice.NotFound, Msg: fmt.Sprintf("there is no request %q in the ledger", id),
+		Hint: "a request appears when it has ended; one that was refused before its caller was known is in the log alone",
+	}
 }
 
 // limitFact is a limit as an entry's detail tells it.

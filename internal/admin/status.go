@@ -209,8 +209,10 @@ func accountView(v *engine.AccountView) Account {
 // reload reads the configuration again.
 func (a *API) reload(ctx context.Context, in *Mutation) (*reloadOut, error) {
 	if a.o.Reload == nil {
-		return nil, &sluice.Error{Kind: sluice.KindConflict, Reason: sluice.InvalidRequest,
-			Msg: "the gateway was started without a configuration file", Hint: "start it with --config FILE"}
+		return nil, &sluice.Error{
+			Kind: sluice.KindConflict, Reason: sluice.InvalidRequest,
+			Msg: "the gateway was started without a configuration file", Hint: "start it with --config FILE",
+		}
 	}
 	if in.DryRun {
 		return nil, hinted(sluice.Invalid("dry_run", "is not known here"), "check the file with sluice check FILE")
@@ -226,8 +228,10 @@ func (a *API) reload(ctx context.Context, in *Mutation) (*reloadOut, error) {
 // reloadProblem shows an operator why the configuration was refused: the file is
 // the operator's own, so the whole text is.
 func reloadProblem(err error) *Problem {
-	p := problemOf(&sluice.Error{Kind: sluice.KindInvalid, Reason: sluice.InvalidRequest,
-		Msg: "the configuration is not valid and nothing has changed", Hint: "mend it and check it with sluice check FILE"})
+	p := problemOf(&sluice.Error{
+		Kind: sluice.KindInvalid, Reason: sluice.InvalidRequest,
+		Msg: "the configuration is not valid and nothing has changed", Hint: "mend it and check it with sluice check FILE",
+	})
 	if many, ok := errors.AsType[Problems](err); ok {
 		all := many.Details()
 		p.Errors = all[:min(len(all), maxReloadProblems)]

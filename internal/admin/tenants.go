@@ -324,8 +324,10 @@ func (a *API) withoutKeys(ctx context.Context, t sluice.TenantID, p sluice.Proje
 	}
 	for i := range keys {
 		if p == "" || projectOf(&keys[i]) == p {
-			return &sluice.Error{Kind: sluice.KindConflict, Reason: sluice.InvalidRequest,
-				Msg: fmt.Sprintf("tenant %q still has keys, such as %q", t, keys[i].ID), Hint: "suspend the tenant instead, or revoke its keys: both stop it within seconds"}
+			return &sluice.Error{
+				Kind: sluice.KindConflict, Reason: sluice.InvalidRequest,
+				Msg: fmt.Sprintf("tenant %q still has keys, such as %q", t, keys[i].ID), Hint: "suspend the tenant instead, or revoke its keys: both stop it within seconds",
+			}
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"strings"
 
 	"github.com/alecthomas/kong"
 
@@ -97,14 +98,11 @@ func wrongUsage(env Env, err error) int {
 
 // commandWords is the command without its arguments.
 func commandWords(c *kong.Context) string {
-	words := ""
+	var words []string
 	for _, p := range c.Path {
 		if p.Command != nil {
-			words += " " + p.Command.Name
+			words = append(words, p.Command.Name)
 		}
 	}
-	if words == "" {
-		return ""
-	}
-	return words[1:]
+	return strings.Join(words, " ")
 }

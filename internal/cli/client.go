@@ -63,8 +63,10 @@ func (c *connection) token() (string, error) {
 	}
 	raw, err := os.ReadFile(c.TokenFile)
 	if err != nil {
-		return "", &codedError{code: exitDenied, msg: "there is no admin token: " + err.Error(),
-			hint: "run this in the directory of sluice serve, or set SLUICE_ADMIN_TOKEN to the token that its first start printed"}
+		return "", &codedError{
+			code: exitDenied, msg: "there is no admin token: " + err.Error(),
+			hint: "run this in the directory of sluice serve, or set SLUICE_ADMIN_TOKEN to the token that its first start printed",
+		}
 	}
 	return strings.TrimSpace(string(raw)), nil
 }
@@ -118,8 +120,10 @@ func decode(res *http.Response, raw []byte, out any) error {
 	if res.StatusCode >= 300 {
 		p := &admin.Problem{}
 		if err := json.Unmarshal(raw, p); err != nil || p.Detail == "" {
-			return &codedError{code: exitUnavailable, msg: fmt.Sprintf("what answers is not a gateway's admin API: status %d", res.StatusCode),
-				hint: "give its address with --admin or SLUICE_ADMIN"}
+			return &codedError{
+				code: exitUnavailable, msg: fmt.Sprintf("what answers is not a gateway's admin API: status %d", res.StatusCode),
+				hint: "give its address with --admin or SLUICE_ADMIN",
+			}
 		}
 		return p
 	}
@@ -136,8 +140,10 @@ func (c *client) unreachable(ctx context.Context, err error) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return ctx.Err()
 	}
-	return &codedError{code: exitUnavailable, msg: fmt.Sprintf("the gateway at %s does not answer: %v", c.base, err),
-		hint: "start it with sluice serve, or give its address with --admin or SLUICE_ADMIN"}
+	return &codedError{
+		code: exitUnavailable, msg: fmt.Sprintf("the gateway at %s does not answer: %v", c.base, err),
+		hint: "start it with sluice serve, or give its address with --admin or SLUICE_ADMIN",
+	}
 }
 
 // seg escapes one segment of a path: an id is never trusted to be one.

@@ -88,8 +88,10 @@ func TestIDsStayInTheirSegment(t *testing.T) {
 func TestProblemsAreTold(t *testing.T) {
 	code, out, talk := run(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusConflict)
-		_ = json.NewEncoder(w).Encode(admin.Problem{Status: 409, Kind: "conflict", Detail: "plan \"x\" exists already", Hint: "take another name", Param: "id",
-			Errors: []admin.ProblemDetail{{Message: "first", Location: "a.yaml:1:2"}, {Message: "second"}}})
+		_ = json.NewEncoder(w).Encode(admin.Problem{
+			Status: 409, Kind: "conflict", Detail: "plan \"x\" exists already", Hint: "take another name", Param: "id",
+			Errors: []admin.ProblemDetail{{Message: "first", Location: "a.yaml:1:2"}, {Message: "second"}},
+		})
 	}, "plan", "create", "x")
 	want := "sluice: id: plan \"x\" exists already\nhint: take another name\n  a.yaml:1:2: first\n  second\n"
 	if code != exitConflict || out != "" || talk != want {

@@ -77,17 +77,17 @@ func story(w io.Writer, x *admin.Explanation) {
 }
 
 func labelled(x *admin.Explanation) string {
-	s := ""
+	var s strings.Builder
 	if x.User != "" {
-		s += ", user " + x.User
+		s.WriteString(", user " + x.User)
 	}
 	if x.Task != "" {
-		s += ", task " + x.Task
+		s.WriteString(", task " + x.Task)
 	}
 	for _, k := range sortedKeys(x.Labels) {
-		s += ", " + k + "=" + x.Labels[k]
+		s.WriteString(", " + k + "=" + x.Labels[k])
 	}
-	return s
+	return s.String()
 }
 
 // facts are what exchange records of a decision beside the entry's columns.

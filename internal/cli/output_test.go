@@ -89,11 +89,15 @@ func TestStory(t *testing.T) {
 		Stream:   true,
 		Estimate: admin.Estimate{Input: 105, OutputBound: 4096, Held: "$0.01"},
 		Steps: []admin.Attempt{
-			{Attempt: 1, Pool: "chat", Backend: "gpu-a", Provider: "gpus", UpstreamModel: "llama", Outcome: "failed", Reason: "upstream_error", Charge: admin.Charge{Cost: "$0.00", Source: "none"},
-				Facts: map[string]any{"estimate": map[string]any{"raw_input": 100, "output": 60, "output_hold": 200}}},
-			{Attempt: 2, Pool: "hosted", Backend: "oai", Provider: "openai", UpstreamModel: "gpt", Outcome: "completed", Fallback: true, FirstSeconds: .4,
+			{
+				Attempt: 1, Pool: "chat", Backend: "gpu-a", Provider: "gpus", UpstreamModel: "llama", Outcome: "failed", Reason: "upstream_error", Charge: admin.Charge{Cost: "$0.00", Source: "none"},
+				Facts: map[string]any{"estimate": map[string]any{"raw_input": 100, "output": 60, "output_hold": 200}},
+			},
+			{
+				Attempt: 2, Pool: "hosted", Backend: "oai", Provider: "openai", UpstreamModel: "gpt", Outcome: "completed", Fallback: true, FirstSeconds: .4,
 				Candidates: []admin.Candidate{{Pool: "hosted", Backend: "oai"}, {Pool: "chat", Backend: "gpu-a", Left: "tried"}},
-				Charge:     admin.Charge{Tokens: map[string]sluice.Tokens{"input": 100, "cache_read": 20, "output": 30}, Source: "reported", Cost: "$0.0012", PriceVersion: "2026-11"}},
+				Charge:     admin.Charge{Tokens: map[string]sluice.Tokens{"input": 100, "cache_read": 20, "output": 30}, Source: "reported", Cost: "$0.0012", PriceVersion: "2026-11"},
+			},
 		},
 		Total: admin.Charge{Tokens: map[string]sluice.Tokens{"input": 100, "cache_read": 20, "output": 30}, Source: "reported", Cost: "$0.0012"},
 	}

@@ -19,8 +19,10 @@ type scripted struct {
 	stopping  chan struct{} // Stop waits for it, or for its context
 }
 
-func (s *scripted) Start(context.Context) error  { s.did = append(s.did, "start"); return s.startErr }
+func (s *scripted) Start(context.Context) error { s.did = append(s.did, "start"); return s.startErr }
+
 func (s *scripted) Reload(context.Context) error { s.did = append(s.did, "reload"); return s.reloadErr }
+
 func (s *scripted) Stop(ctx context.Context) error {
 	s.did = append(s.did, "stop")
 	select {
