@@ -52,6 +52,31 @@ func (t *turn) record(e *ledger.Entry) {
 	}
 }
 
+// withRefusal adds the limit that refused a request to its detail, in the words
+// that explain reads.
+func withRefusal(detail []byte, f *sluice.Refusal) []byte {
+	if f == nil || len(detail) == 0 {
+		return detail
+	}
+	b := append(detail[:len(detail)-1], `,"refusal":{"scope":`...)
+	b = appendWord(b, f.Scope.String())
+	b = append(b, `,"id":`...)
+	b = appendWord(b, f.ID)
+	b = append(b, `,"dimension":`...)
+	b = appendWord(b, f.Limit.Dimension.String())
+	b = append(b, `,"window":`...)
+	b = appendWord(b, f.Limit.Window.String())
+	b = appendField(b, "amount", f.Limit.Amount)
+	b = appendField(b, "requested", f.Requested)
+	b = appendField(b, "used", f.Used)
+	b = appendField(b, "held", f.Held)
+	if !f.Reset.IsZero() {
+		b = append(b, `,"reset":`...)
+		b = appendWord(b, f.Reset.UTC().Format(time.RFC3339))
+	}
+	return append(b, "}}"...)
+}
+
 // detail is what explain shows beside the entry's own fields: bounded JSON,
 // written by hand since it is on the path.
 func (t *turn) detail(a *attempt) []byte {

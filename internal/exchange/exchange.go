@@ -134,6 +134,7 @@ func (t *turn) refused(e *sluice.Error) Result {
 	}
 	t.finished = true
 	t.result = Result{Err: e, Final: entry}
+	entry.Detail = withRefusal(entry.Detail, e.Refusal)
 	t.record(&entry)
 	return t.result
 }
