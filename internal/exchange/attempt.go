@@ -27,6 +27,7 @@ type attempt struct {
 	input  sluice.Tokens // learned ratio applied
 	began  time.Time
 	tap    *wire.Tap
+	times  times
 
 	sent       bool // the backend can have begun to work
 	refused    bool // it answered an error: it did not
@@ -53,6 +54,8 @@ func (t *turn) attempt(ctx context.Context) *attempt {
 		return a
 	}
 	a.sent = true
+	a.times.sent = time.Now()
+	defer a.times.end()
 	ans, err := t.x.o.Upstream.Do(ctx, a.target, upstream.Request{
 		Path: t.r.Head.Op.Path(), Body: t.body(a), Header: t.r.Header, Stream: t.r.Head.Stream,
 	})
@@ -61,6 +64,7 @@ func (t *turn) attempt(ctx context.Context) *attempt {
 		return a
 	}
 	defer ans.Close()
+	a.times.head = since(a.times.sent)
 	a.provider = wire.ProviderRequestID(ans.Header)
 	t.head = &Head{Status: ans.Status, Upstream: ans.Header, Grant: a.place, Queued: t.queued, Dropped: t.dropped(a)}
 	switch {
@@ -160,6 +164,7 @@ func (t *turn) dropped(a *attempt) string {
 // lost notes an attempt that ended without an answer, or in the middle of one.
 func (t *turn) lost(ctx context.Context, a *attempt, err error) {
 	if ctx.Err() != nil {
+		a.sent = !errors.Is(err, upstream.ErrUnsent)
 		a.failure = t.why(ctx, err)
 		return
 	}

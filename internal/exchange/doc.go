@@ -23,9 +23,11 @@
 //
 // Every way out of Run ends the reservation exactly once, by the table in
 // docs/settlement.md, which spent implements: what the provider reported; else
-// what it had reported by the cut, and the rest counted; else an estimate from
-// the input and what was seen. Only an attempt that cannot have begun (not
-// connected, refused) took nothing. A request that went well is settled before
+// what it had reported by the cut, and the text after that counted; else an
+// estimate from the input and what was seen. Output that nobody can have seen, of
+// an answer in one piece or in hidden reasoning, is estimated by the time that it
+// had and the pace that the backend's complete answers have shown. Only an
+// attempt that cannot have begun (not connected, not sent, refused) took nothing. A request that went well is settled before
 // its last bytes are written, so that a client that has its answer finds its
 // limits as the answer left them; all others are settled before their error is.
 //

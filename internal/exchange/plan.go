@@ -161,7 +161,11 @@ func (t *turn) learn(a *attempt, u sluice.Usage) {
 	}
 	if t.r.Head.Op.Generates() {
 		x.o.Learned.ObserveOutput(k, u.OutputTotal())
-		if n := a.tap.Delivered(); n > 0 && u.Output > 0 {
+		n := a.tap.Delivered()
+		if u.Reasoning > 0 { // told by itself, and shown in full, in part or not at all
+			n -= a.tap.Reasoned()
+		}
+		if n > 0 && u.Output > 0 {
 			x.o.Learned.ObserveCounted(k, n, u.Output)
 		}
 	}

@@ -37,10 +37,9 @@ func (t *turn) took(a *attempt) sluice.Usage {
 	}
 	if u.Source == sluice.UsageEstimated && a.tap.Delivered() == 0 && a.lostBound() {
 		u.Input, u.Output = t.plan.work.InputBound, t.bound(a)
-	} else if t.unseen(a) {
-		u.Output = max(u.Output, t.plan.work.Output-u.Reasoning)
+		return u
 	}
-	return u
+	return t.withUnseen(a, u)
 }
 
 // bound is the most output that an attempt can have made.
@@ -54,16 +53,6 @@ func (t *turn) bound(a *attempt) sluice.Tokens {
 // lostBound reports whether an attempt of which nothing ever became known is
 // charged all that it could have cost, not the estimate.
 func (a *attempt) lostBound() bool { return a.target != nil && a.target.LostBound }
-
-// unseen reports whether an attempt that was cut took more than was seen: an
-// answer in one piece is generated before any of it shows, and a backend that
-// does not stop goes on.
-func (t *turn) unseen(a *attempt) bool {
-	if !t.r.Head.Op.Generates() {
-		return false
-	}
-	return !t.r.Head.Stream || !a.place.Backend.StopsOnCancel
-}
 
 // seen is what is known of an attempt so far: the provider's cumulative figures
 // where it has told any, else the estimate of the input; and the output that these
@@ -122,6 +111,7 @@ func (t *turn) finish(a *attempt, e *sluice.Error) {
 	t.result = Result{Head: t.head, Limits: t.grant.Limits(), Final: entry, Usage: t.usage, Cost: t.cost}
 	t.record(&entry)
 	t.learn(a, u)
+	t.learnPace(a, u)
 }
 
 // add sums up attempts.

@@ -3,10 +3,13 @@ package upstream
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"sluice"
@@ -74,15 +77,23 @@ type Request struct {
 }
 
 // Do sends the request and waits for the headers. The error is an *Error, or,
-// where ctx itself ended, context.Cause of it. The caller closes the answer.
+// where ctx itself ended, context.Cause of it, wrapped together with ErrUnsent if
+// the backend knows nothing of the request. The caller closes the answer.
 func (c *Client) Do(ctx context.Context, t *Target, r Request) (*Answer, error) {
 	parent := ctx
 	ctx, cancel := context.WithCancelCause(ctx)
 	a := &Answer{parent: parent, ctx: ctx, cancel: cancel, max: c.o.MaxAnswer}
 	a.watch = newWatch(cancel, t.Timeouts.withDefaults(), r.Stream)
-	resp, err := c.transport(t.transport()).RoundTrip(t.request(ctx, r))
+	// It is set before the first byte is written: a request that is cut while it
+	// is written may have arrived.
+	var begun atomic.Bool
+	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { begun.Store(true) }})
+	resp, err := c.transport(t.transport()).RoundTrip(t.request(traced, r))
 	if err != nil {
 		err = a.failed(err)
+		if parent.Err() != nil && !begun.Load() {
+			err = fmt.Errorf("%w: %w", ErrUnsent, err)
+		}
 		a.Close()
 		return nil, err
 	}

@@ -310,7 +310,7 @@ func TestCancelReachesTheWireAtOnce(t *testing.T) {
 			var left time.Time
 			time.AfterFunc(time.Second, func() { left = time.Now(); cancel(cause) })
 			if _, err := r.do(ctx, streaming); err != cause {
-				t.Errorf("got %v, want the cause", err)
+				t.Errorf("got %v, want the cause, of a request that was sent", err)
 			}
 			synctest.Wait()
 			if gone.IsZero() || gone.Sub(left) != 0 {
@@ -318,6 +318,20 @@ func TestCancelReachesTheWireAtOnce(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What is given up before it has a connection was never sent.
+func TestGivenUpUnsent(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, r *rig) {
+		r.net.Blackhole("hole:80")
+		r.target.BaseURL = &url.URL{Scheme: "http", Host: "hole", Path: "/v1"}
+		cause := errors.New("left")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Second, func() { cancel(cause) })
+		if _, err := r.do(ctx, true); !errors.Is(err, cause) || !errors.Is(err, ErrUnsent) {
+			t.Errorf("got %v, want the cause, unsent", err)
+		}
+	})
 }
 
 func TestWhatIsSent(t *testing.T) {
