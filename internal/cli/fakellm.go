@@ -11,13 +11,20 @@ type fakellmCmd struct {
 	Listen  string `default:"${fakelisten}" help:"Address (${default})." placeholder:"ADDR"`
 	Script  string `help:"YAML file of faults by model; see docs/fakellm.md." placeholder:"FILE" type:"existingfile"`
 	Seed    uint64 `default:"1" help:"Of texts, lengths and probabilities (${default})."`
-	Instant bool   `help:"Answer as fast as it can write."`
+	Instant bool   `help:"Answer as fast as it can write." xor:"pace"`
+	Speed   int64  `help:"Make the simulated engines N times as fast, for traces that are replayed at a raised speed." placeholder:"N" xor:"pace"`
+	Book    int    `help:"Requests that the book keeps one by one (16384)." placeholder:"N"`
 	Strict  bool   `help:"Refuse unknown models instead of serving them as the first."`
 }
 
 // Run serves until the context ends.
 func (c *fakellmCmd) Run(ctx context.Context, env *Env) error {
-	s, err := fakellm.Listen(fakellm.Config{Listen: c.Listen, Script: c.Script, Seed: c.Seed, Instant: c.Instant, Strict: c.Strict})
+	if c.Speed < 0 || c.Book < 0 {
+		return &codedError{code: exitUsage, msg: "--speed and --book are not negative"}
+	}
+	s, err := fakellm.Listen(fakellm.Config{
+		Listen: c.Listen, Script: c.Script, Seed: c.Seed, Instant: c.Instant, Speed: c.Speed, Strict: c.Strict, Book: c.Book,
+	})
 	if err != nil {
 		return err
 	}
