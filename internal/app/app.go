@@ -136,7 +136,7 @@ func (a *App) Stop(ctx context.Context) error {
 	a.draining.Store(true)
 	settings := a.snapshot.Load().Settings
 	a.proxy.LameDuck()
-	a.log.Info("stopping", slog.Duration("lame_duck", settings.LameDuck), slog.Duration("drain", settings.Drain))
+	a.log.Info("stopping", slog.String("lame_duck", settings.LameDuck.String()), slog.String("drain", settings.Drain.String()))
 	pause(ctx, settings.LameDuck)
 	return a.cleanup.run(ctx)
 }

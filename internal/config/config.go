@@ -44,7 +44,7 @@ func (c *Config) setDefaults() {
 		KeepaliveAfter: Duration(15e9),
 		LameDuck:       Duration(5e9),
 		Drain:          Duration(120e9),
-		Log:            Log{Format: "text"},
+		Log:            Log{Format: "json"},
 		Keys:           Keys{Poll: Duration(1e9)},
 	}
 }

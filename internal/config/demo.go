@@ -83,6 +83,7 @@ listen: 127.0.0.1:8080
 admin: {listen: 127.0.0.1:8081}
 data: %q
 lame_duck: 0s # nothing stands before it that would have to notice
+log: {format: text} # for eyes; json is what a configuration file has by default
 
 providers:
   # A fleet simulated inside of the process; the second entry is the same fleet
