@@ -78,7 +78,8 @@ func gateway(b *testing.B, backend string) (base string, stop func()) {
 	policy := &sluice.Policy{Weight: 1, Limits: limits(
 		sluice.Limit{Dimension: sluice.Requests, Window: sluice.PerMinute, Amount: 1 << 40},
 		sluice.Limit{Dimension: sluice.OutputTokens, Window: sluice.PerMinute, Amount: 1 << 40},
-		sluice.Limit{Dimension: sluice.Spend, Window: sluice.PerMonth, Amount: 1 << 60})}
+		sluice.Limit{Dimension: sluice.Spend, Window: sluice.PerMonth, Amount: 1 << 60},
+	)}
 	p := New(Options{
 		Exchange: exchange.New(exchange.Options{
 			Gate: gate, Journal: &nothing{}, Learned: estimate.New(estimate.Options{}), Upstream: up,

@@ -55,7 +55,8 @@ func TestCL6HeadersComeFromTheCounterThatDecides(t *testing.T) {
 		policy: sluice.Policy{Limits: limits(
 			sluice.Limit{Dimension: sluice.InputTokens, Window: sluice.PerDay, Amount: 100_000},
 			sluice.Limit{Dimension: sluice.OutputTokens, Window: sluice.PerDay, Amount: 100_000},
-			sluice.Limit{Dimension: sluice.Requests, Window: sluice.PerDay, Amount: 100})},
+			sluice.Limit{Dimension: sluice.Requests, Window: sluice.PerDay, Amount: 100},
+		)},
 	}, func(t *testing.T, r *rig) {
 		remaining := func() (requests, in, out int64) {
 			limits, err := r.gate.Tally(sluice.Principal{Tenant: "acme", Project: sluice.DefaultProject, Key: "ci", Policy: r.policy})
@@ -236,7 +237,8 @@ func TestCD6AbortsReturnWhatTheyDidNotUse(t *testing.T) {
 		policy: sluice.Policy{Limits: limits(
 			sluice.Limit{Dimension: sluice.InputTokens, Window: sluice.PerDay, Amount: 1_000_000},
 			sluice.Limit{Dimension: sluice.OutputTokens, Window: sluice.PerDay, Amount: 1_000_000},
-			sluice.Limit{Dimension: sluice.Spend, Window: sluice.PerDay, Amount: int64(100 * sluice.Dollar)})},
+			sluice.Limit{Dimension: sluice.Spend, Window: sluice.PerDay, Amount: int64(100 * sluice.Dollar)},
+		)},
 	}, func(t *testing.T, r *rig) {
 		var used sluice.Usage
 		var cost sluice.Nano

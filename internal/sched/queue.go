@@ -66,10 +66,12 @@ func NewQueue[V any](b Bounds) *Queue[V] {
 		lots:   make(map[any][]*line[V]),
 		ready: NewHeap(
 			func(a, b *line[V]) bool { return a.head.before(b.head) },
-			func(l *line[V], i int) { l.index = i }),
+			func(l *line[V], i int) { l.index = i },
+		),
 		due: NewHeap(
 			func(a, b *Item[V]) bool { return a.Deadline.Before(b.Deadline) },
-			func(it *Item[V], i int) { it.due = i }),
+			func(it *Item[V], i int) { it.due = i },
+		),
 	}
 }
 

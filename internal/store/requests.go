@@ -59,7 +59,8 @@ func (db *DB) Recent(ctx context.Context, q ledger.RecentQuery) (ledger.RecentPa
 	}
 	columns := strings.Join(entryColumns[:len(entryColumns)-1], ", ") + ", ''"
 	rows, err := db.read.QueryContext(ctx, fmt.Sprintf(
-		"SELECT %s FROM entries%s ORDER BY at_us DESC, request_id DESC LIMIT %d", columns, c.where(), limit+1), c.args...)
+		"SELECT %s FROM entries%s ORDER BY at_us DESC, request_id DESC LIMIT %d", columns, c.where(), limit+1,
+	), c.args...)
 	if err != nil {
 		return ledger.RecentPage{}, fmt.Errorf("list requests: %w", err)
 	}

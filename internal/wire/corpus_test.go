@@ -172,9 +172,16 @@ func usageText(u sluice.Usage) string {
 		name string
 		n    int64
 	}{
-		{"input", int64(u.Input)}, {"cache_read", int64(u.CacheRead)}, {"cache_write", int64(u.CacheWrite)}, {"cache_write_1h", int64(u.CacheWrite1h)},
-		{"audio_input", int64(u.AudioInput)}, {"output", int64(u.Output)}, {"reasoning", int64(u.Reasoning)}, {"audio_output", int64(u.AudioOutput)},
-		{"tool_calls", u.ToolCalls}, {"web_searches", u.WebSearches},
+		{"input", int64(u.Input)},
+		{"cache_read", int64(u.CacheRead)},
+		{"cache_write", int64(u.CacheWrite)},
+		{"cache_write_1h", int64(u.CacheWrite1h)},
+		{"audio_input", int64(u.AudioInput)},
+		{"output", int64(u.Output)},
+		{"reasoning", int64(u.Reasoning)},
+		{"audio_output", int64(u.AudioOutput)},
+		{"tool_calls", u.ToolCalls},
+		{"web_searches", u.WebSearches},
 	} {
 		if c.n != 0 {
 			fmt.Fprintf(&b, "%s=%d ", c.name, c.n)

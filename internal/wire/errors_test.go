@@ -138,30 +138,52 @@ func TestRefused(t *testing.T) {
 		body   string
 		want   Refusal
 	}{
-		{"rate", 429, map[string]string{"Retry-After": "7"}, `{"error":{"message":"slow","type":"tokens","param":null,"code":"rate_limit_exceeded"}}`,
-			Refusal{Reason: sluice.UpstreamLimited, Kind: sluice.KindOverloaded, RetryAfter: 7 * time.Second, Retryable: true, Type: "tokens", Code: "rate_limit_exceeded", Message: "slow"}},
-		{"rate in ms", 429, map[string]string{"Retry-After-Ms": "1500", "Retry-After": "2"}, ``,
-			Refusal{Reason: sluice.UpstreamLimited, Kind: sluice.KindOverloaded, RetryAfter: 1500 * time.Millisecond, Retryable: true}},
-		{"quota", 429, nil, `{"error":{"message":"pay","type":"insufficient_quota","code":"credit_balance_exhausted"}}`,
-			Refusal{Reason: sluice.UpstreamLimited, Kind: sluice.KindOverloaded, Retryable: true, Park: true, Type: "insufficient_quota", Code: "credit_balance_exhausted", Message: "pay"}},
-		{"quota in details", 429, nil, `{"type":"error","error":{"type":"rate_limit_error","message":"m","details":{"error_code":"enforced_spend_limit_reached"}},"request_id":"r"}`,
-			Refusal{Reason: sluice.UpstreamLimited, Kind: sluice.KindOverloaded, Retryable: true, Park: true, Type: "rate_limit_error", Code: "enforced_spend_limit_reached", Message: "m"}},
-		{"credit as 400", 400, nil, `{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access"}}`,
-			Refusal{Reason: sluice.UpstreamLimited, Kind: sluice.KindOverloaded, Retryable: true, Park: true, Type: "invalid_request_error", Message: "Your credit balance is too low to access"}},
+		{
+			"rate", 429,
+			map[string]string{"Retry-After": "7"},
+			`{"error":{"message":"slow","type":"tokens","param":null,"code":"rate_limit_exceeded"}}`,
+			Refusal{Reason: sluice.UpstreamLimited, Kind: sluice.KindOverloaded, RetryAfter: 7 * time.Second, Retryable: true, Type: "tokens", Code: "rate_limit_exceeded", Message: "slow"},
+		},
+		{
+			"rate in ms", 429,
+			map[string]string{"Retry-After-Ms": "1500", "Retry-After": "2"},
+			``,
+			Refusal{Reason: sluice.UpstreamLimited, Kind: sluice.KindOverloaded, RetryAfter: 1500 * time.Millisecond, Retryable: true},
+		},
+		{
+			"quota", 429, nil, `{"error":{"message":"pay","type":"insufficient_quota","code":"credit_balance_exhausted"}}`,
+			Refusal{Reason: sluice.UpstreamLimited, Kind: sluice.KindOverloaded, Retryable: true, Park: true, Type: "insufficient_quota", Code: "credit_balance_exhausted", Message: "pay"},
+		},
+		{
+			"quota in details", 429, nil, `{"type":"error","error":{"type":"rate_limit_error","message":"m","details":{"error_code":"enforced_spend_limit_reached"}},"request_id":"r"}`,
+			Refusal{Reason: sluice.UpstreamLimited, Kind: sluice.KindOverloaded, Retryable: true, Park: true, Type: "rate_limit_error", Code: "enforced_spend_limit_reached", Message: "m"},
+		},
+		{
+			"credit as 400", 400, nil, `{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access"}}`,
+			Refusal{Reason: sluice.UpstreamLimited, Kind: sluice.KindOverloaded, Retryable: true, Park: true, Type: "invalid_request_error", Message: "Your credit balance is too low to access"},
+		},
 		{"payment", 402, nil, `{"error":"pay"}`, Refusal{Reason: sluice.UpstreamLimited, Kind: sluice.KindOverloaded, Retryable: true, Park: true, Message: "pay"}},
 		{"ramp", 429, nil, `{"error":{"code":"slow_down"}}`, Refusal{Reason: sluice.UpstreamLimited, Kind: sluice.KindOverloaded, Retryable: true, Overload: true, Code: "slow_down"}},
-		{"overloaded", 529, nil, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`,
-			Refusal{Reason: sluice.UpstreamLimited, Kind: sluice.KindOverloaded, Retryable: true, Overload: true, Type: "overloaded_error", Message: "Overloaded"}},
+		{
+			"overloaded", 529, nil, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`,
+			Refusal{Reason: sluice.UpstreamLimited, Kind: sluice.KindOverloaded, Retryable: true, Overload: true, Type: "overloaded_error", Message: "Overloaded"},
+		},
 		{"unavailable", 503, nil, `<html>`, Refusal{Reason: sluice.UpstreamError, Kind: sluice.KindOverloaded, Retryable: true, Overload: true}},
-		{"server error, int code", 500, nil, `{"object":"error","message":"boom","type":"InternalServerError","param":null,"code":500}`,
-			Refusal{Reason: sluice.UpstreamError, Kind: sluice.KindUpstream, Retryable: true, Type: "InternalServerError", Code: "500", Message: "boom"}},
+		{
+			"server error, int code", 500, nil, `{"object":"error","message":"boom","type":"InternalServerError","param":null,"code":500}`,
+			Refusal{Reason: sluice.UpstreamError, Kind: sluice.KindUpstream, Retryable: true, Type: "InternalServerError", Code: "500", Message: "boom"},
+		},
 		{"gateway timeout", 504, nil, ``, Refusal{Reason: sluice.UpstreamTimeout, Kind: sluice.KindTimeout, Retryable: true}},
 		{"key", 401, nil, `{"error":{"code":"invalid_api_key"}}`, Refusal{Reason: sluice.UpstreamRefused, Kind: sluice.KindUpstream, Retryable: true, Park: true, Code: "invalid_api_key"}},
 		{"forbidden content", 403, nil, `{"error":{"type":"moderation"}}`, Refusal{Reason: sluice.UpstreamRefused, Kind: sluice.KindInvalid, Pass: true, Type: "moderation"}},
-		{"context", 400, nil, `{"error":{"message":"This model's maximum context length is 8192","type":"invalid_request_error","code":"context_length_exceeded"}}`,
-			Refusal{Reason: sluice.UpstreamRefused, Kind: sluice.KindInvalid, Pass: true, Context: true, Type: "invalid_request_error", Code: "context_length_exceeded", Message: "This model's maximum context length is 8192"}},
-		{"too long", 400, nil, `{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 9 > 8"}}`,
-			Refusal{Reason: sluice.UpstreamRefused, Kind: sluice.KindInvalid, Pass: true, Context: true, Type: "invalid_request_error", Message: "prompt is too long: 9 > 8"}},
+		{
+			"context", 400, nil, `{"error":{"message":"This model's maximum context length is 8192","type":"invalid_request_error","code":"context_length_exceeded"}}`,
+			Refusal{Reason: sluice.UpstreamRefused, Kind: sluice.KindInvalid, Pass: true, Context: true, Type: "invalid_request_error", Code: "context_length_exceeded", Message: "This model's maximum context length is 8192"},
+		},
+		{
+			"too long", 400, nil, `{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 9 > 8"}}`,
+			Refusal{Reason: sluice.UpstreamRefused, Kind: sluice.KindInvalid, Pass: true, Context: true, Type: "invalid_request_error", Message: "prompt is too long: 9 > 8"},
+		},
 		{"validation", 422, nil, `{"detail":"bad field"}`, Refusal{Reason: sluice.UpstreamRefused, Kind: sluice.KindInvalid, Pass: true, Message: "bad field"}},
 		{"conflict", 409, nil, ``, Refusal{Reason: sluice.UpstreamRefused, Kind: sluice.KindUpstream, Retryable: true}},
 		{"redirect", 307, nil, ``, Refusal{Reason: sluice.UpstreamRedirect, Kind: sluice.KindUpstream}},
@@ -187,8 +209,15 @@ func TestRetryAfter(t *testing.T) {
 		header, date string
 		want         time.Duration
 	}{
-		{"", "", 0}, {"0", "", 0}, {"-5", "", 0}, {"12", "", 12 * time.Second}, {"1.5", "", 1500 * time.Millisecond},
-		{"1e18", "", MaxRetryAfter}, {"NaN", "", 0}, {"Inf", "", MaxRetryAfter}, {"soon", "", 0},
+		{"", "", 0},
+		{"0", "", 0},
+		{"-5", "", 0},
+		{"12", "", 12 * time.Second},
+		{"1.5", "", 1500 * time.Millisecond},
+		{"1e18", "", MaxRetryAfter},
+		{"NaN", "", 0},
+		{"Inf", "", MaxRetryAfter},
+		{"soon", "", 0},
 		{"Sun, 29 Nov 2026 12:00:30 GMT", "", 30 * time.Second},
 		{"Sun, 29 Nov 2026 11:00:00 GMT", "", 0},
 		{"Fri, 31 Dec 9999 23:59:59 GMT", "", MaxRetryAfter},

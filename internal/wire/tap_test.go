@@ -67,9 +67,11 @@ func TestUsageSumsToTotal(t *testing.T) {
 		cached := n("cached", prompt)
 		write := n("write", prompt-cached)
 		reasoning := n("reasoning", completion)
-		body := map[string]any{"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion,
+		body := map[string]any{
+			"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion,
 			"prompt_tokens_details":     map[string]any{"cached_tokens": cached, "cache_write_tokens": write, "audio_tokens": n("audio", prompt)},
-			"completion_tokens_details": map[string]any{"reasoning_tokens": reasoning, "audio_tokens": n("audioOut", completion-reasoning)}}
+			"completion_tokens_details": map[string]any{"reasoning_tokens": reasoning, "audio_tokens": n("audioOut", completion-reasoning)},
+		}
 		raw, _ := json.Marshal(map[string]any{"choices": []any{}, "usage": body})
 		tap := NewTap(Chat, TapOptions{})
 		if _, err := tap.Body(raw); err != nil {
@@ -81,9 +83,11 @@ func TestUsageSumsToTotal(t *testing.T) {
 		}
 
 		five, hour := n("five", 100), n("hour", 100)
-		body = map[string]any{"input_tokens": prompt, "cache_read_input_tokens": cached, "cache_creation_input_tokens": five + hour, "output_tokens": completion,
+		body = map[string]any{
+			"input_tokens": prompt, "cache_read_input_tokens": cached, "cache_creation_input_tokens": five + hour, "output_tokens": completion,
 			"cache_creation":        map[string]any{"ephemeral_5m_input_tokens": five, "ephemeral_1h_input_tokens": hour},
-			"output_tokens_details": map[string]any{"thinking_tokens": reasoning}}
+			"output_tokens_details": map[string]any{"thinking_tokens": reasoning},
+		}
 		raw, _ = json.Marshal(map[string]any{"type": "message", "usage": body})
 		tap = NewTap(Messages, TapOptions{})
 		if _, err := tap.Body(raw); err != nil {
