@@ -1,6 +1,6 @@
 # Two commands: `make run` and `make test`. Logic lives in Go and in scripts/.
 
-.PHONY: run test quick lint fmt fuzz bench generate build clean
+.PHONY: run test quick lint fmt fuzz bench bench-profile bench-micro generate build clean
 
 run: ## start Sluice with a simulated fleet: no configuration, account or key
 	@go build -o bin/sluice ./cmd/sluice
@@ -21,7 +21,13 @@ fmt: ## format what lint would complain of
 fuzz: ## every fuzz target, FUZZTIME each (default 30s)
 	scripts/fuzz $(or $(FUZZTIME),30s)
 
-bench: ## benchmarks of the hot path
+bench: ## Sluice beside a plain reverse proxy: ratios of CPU, memory and latency (ARGS=-json …)
+	go run ./test/bench $(ARGS)
+
+bench-profile: ## CPU and heap profiles of the gateway under each of these loads
+	go run ./test/bench -profile .cache/profile $(ARGS)
+
+bench-micro: ## Go benchmarks of single packages
 	go test -run '^$$' -bench . -benchmem ./internal/...
 
 generate: ## schema, configuration reference and price book
