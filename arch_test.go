@@ -114,7 +114,7 @@ func TestArchitecture(t *testing.T) {
 	vocabulary := 0
 	for _, s := range sources {
 		dir := path.Dir(s.file)
-		for _, name := range strings.Split(dir, "/") {
+		for name := range strings.SplitSeq(dir, "/") {
 			if slices.Contains(bannedNames, name) {
 				t.Errorf("%s: a package named %q says nothing about what is inside", s.file, name)
 			}

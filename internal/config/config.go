@@ -9,7 +9,7 @@ import (
 // Config is one configuration file, with its defaults filled in.
 type Config struct {
 	Listen Address `json:"listen,omitempty" jsonschema:"where the data plane listens"`
-	Admin  Admin   `json:"admin,omitempty" jsonschema:"the admin plane: API, console, metrics, health"`
+	Admin  Admin   `json:"admin,omitzero" jsonschema:"the admin plane: API, console, metrics, health"`
 	Data   string  `json:"data,omitempty" jsonschema:"directory of the journal and, by default, of the store"`
 	Store  *Secret `json:"store,omitempty" jsonschema:"store of entries and of what the API creates: sqlite:PATH or postgres://…; sqlite below data if left out"`
 	Shared *Secret `json:"shared,omitempty" jsonschema:"redis://… for limits that several replicas share; not yet in force"`
@@ -18,10 +18,10 @@ type Config struct {
 	KeepaliveAfter Duration `json:"keepalive_after,omitempty" jsonschema:"silence before the first content after which a stream is kept alive; until then status and headers are true"`
 	LameDuck       Duration `json:"lame_duck,omitempty" jsonschema:"how long a stopping gateway answers not ready and still accepts"`
 	Drain          Duration `json:"drain,omitempty" jsonschema:"how long a stopping gateway lets running requests finish"`
-	Log            Log      `json:"log,omitempty" jsonschema:"the log on standard error"`
-	Keys           Keys     `json:"keys,omitempty" jsonschema:"how keys are checked"`
+	Log            Log      `json:"log,omitzero" jsonschema:"the log on standard error"`
+	Keys           Keys     `json:"keys,omitzero" jsonschema:"how keys are checked"`
 
-	UnknownPrice UnknownPrice      `json:"unknown_price,omitempty" jsonschema:"what happens to a request whose backend has no price: refuse, or {ceiling: RATES}"`
+	UnknownPrice UnknownPrice      `json:"unknown_price,omitzero" jsonschema:"what happens to a request whose backend has no price: refuse, or {ceiling: RATES}"`
 	Prices       map[string]*Price `json:"prices,omitempty" jsonschema:"prices by PROVIDER/MODEL, before those of the built-in catalogue; providers are those of this file, models those of the provider"`
 	Limits       Limits            `json:"limits,omitempty" jsonschema:"limits of the whole fleet, over all tenants"`
 
@@ -82,11 +82,11 @@ type Provider struct {
 	Simulated     bool               `json:"simulated,omitempty" jsonschema:"the fleet simulated inside of this process; has no base_url"`
 	AllowPrivate  bool               `json:"allow_private,omitempty" jsonschema:"let the host name resolve to private addresses"`
 	Catalog       string             `json:"catalog,omitempty" jsonschema:"the provider's name in the built-in catalogue of prices, if it is not the name here"`
-	Timeouts      Timeouts           `json:"timeouts,omitempty" jsonschema:"deadlines of one attempt"`
+	Timeouts      Timeouts           `json:"timeouts,omitzero" jsonschema:"deadlines of one attempt"`
 	StopsOnCancel *bool              `json:"stops_on_cancel,omitempty" jsonschema:"whether generation and billing stop when the connection closes; true for an engine, else false"`
 	LostCharge    LostCharge         `json:"lost_charge,omitempty" jsonschema:"what an attempt is charged whose usage never became known: estimate, or bound (all that it could have cost)"`
 	Price         *Price             `json:"price,omitempty" jsonschema:"price of every model here that has none of its own: RATES, or free"`
-	UnknownPrice  *UnknownPrice      `json:"unknown_price,omitempty" jsonschema:"as at the top, for this provider"`
+	UnknownPrice  *UnknownPrice      `json:"unknown_price,omitzero" jsonschema:"as at the top, for this provider"`
 }
 
 func (p *Provider) setDefaults() { p.LostCharge = LostEstimate }
@@ -126,7 +126,7 @@ type Timeouts struct {
 // Pool is backends that share a queue.
 type Pool struct {
 	Backends  []Backend             `json:"backends" jsonschema:"its backends"`
-	Queue     Queue                 `json:"queue,omitempty" jsonschema:"bounds of its queue; what is left out takes the default"`
+	Queue     Queue                 `json:"queue,omitzero" jsonschema:"bounds of its queue; what is left out takes the default"`
 	Classes   map[string]ClassShare `json:"classes,omitempty" jsonschema:"protected shares by class; not yet in force"`
 	Contracts []Contract            `json:"contracts,omitempty" jsonschema:"capacity reserved for tenants; not yet in force"`
 }
@@ -170,12 +170,12 @@ type Backend struct {
 	Region        string        `json:"region,omitempty" jsonschema:"where it runs"`
 	Domain        string        `json:"domain,omitempty" jsonschema:"failure domain: what fails together; the provider's name if left out"`
 	Weight        int64         `json:"weight" zero:"meant" jsonschema:"share of the pool's requests; 0 takes no new ones"`
-	Capacity      Capacity      `json:"capacity,omitempty" jsonschema:"what it holds at a time"`
+	Capacity      Capacity      `json:"capacity,omitzero" jsonschema:"what it holds at a time"`
 	Context       Count         `json:"context,omitempty" jsonschema:"context length in tokens; the catalogue's if left out"`
 	MaxOutput     Count         `json:"max_output,omitempty" jsonschema:"largest output in tokens; the catalogue's if left out"`
 	StopsOnCancel *bool         `json:"stops_on_cancel,omitempty" jsonschema:"as at the provider"`
 	Price         *Price        `json:"price,omitempty" jsonschema:"its price: RATES, or free"`
-	UnknownPrice  *UnknownPrice `json:"unknown_price,omitempty" jsonschema:"as at the top, for this backend"`
+	UnknownPrice  *UnknownPrice `json:"unknown_price,omitzero" jsonschema:"as at the top, for this backend"`
 }
 
 func (b *Backend) setDefaults() { b.Weight = 1 }
@@ -258,7 +258,7 @@ type Tenant struct {
 	Models    []string            `json:"models,omitempty" jsonschema:"narrows the plan's models"`
 	Limits    Limits              `json:"limits,omitempty" jsonschema:"each replaces the plan's of the same name"`
 	Projects  map[string]*Project `json:"projects,omitempty" jsonschema:"its projects; default exists without being declared"`
-	Keys      map[string]*Key     `json:"keys,omitempty" jsonschema:"its keys, by a name for humans"`
+	Keys      map[string]*Key     `json:"keys,omitzero" jsonschema:"its keys, by a name for humans"`
 }
 
 // Project holds keys.

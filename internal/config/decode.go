@@ -4,6 +4,7 @@ import (
 	"encoding"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -167,11 +168,9 @@ func (d *decoder) word(n node, v reflect.Value, path string, words []string) {
 	if !ok {
 		return
 	}
-	for _, w := range words {
-		if w == text {
-			v.SetString(text)
-			return
-		}
+	if slices.Contains(words, text) {
+		v.SetString(text)
+		return
 	}
 	d.report(nodePos(n), path, suggest(text, words), "%q is not one of %s", text, strings.Join(words, ", "))
 }

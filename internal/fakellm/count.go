@@ -79,7 +79,7 @@ const (
 func newVocabulary(c counter) vocabulary {
 	pieces := func(words string) []piece {
 		var out []piece
-		for _, w := range strings.Fields(words) {
+		for w := range strings.FieldsSeq(words) {
 			out = append(out, piece{" " + w, c.text(" " + w)})
 		}
 		return out

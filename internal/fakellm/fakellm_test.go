@@ -270,7 +270,7 @@ func TestTwoParallelToolCalls(t *testing.T) {
 	got := post(t, url+"/v1/chat/completions", chat("sim-small", "weather?", oneTool+streamed))
 	args := map[int]string{}
 	ids := map[string]bool{}
-	finish := ""
+	var finish strings.Builder
 	for _, c := range chunks(t, got.body) {
 		for _, ch := range c.Choices {
 			for _, call := range ch.Delta.ToolCalls {
@@ -279,11 +279,11 @@ func TestTwoParallelToolCalls(t *testing.T) {
 					ids[call.ID] = true
 				}
 			}
-			finish += ch.FinishReason
+			finish.WriteString(ch.FinishReason)
 		}
 	}
-	if len(ids) != 2 || len(args) != 2 || finish != "tool_calls" {
-		t.Fatalf("got calls %v, ids %v, finish %q", args, ids, finish)
+	if len(ids) != 2 || len(args) != 2 || finish.String() != "tool_calls" {
+		t.Fatalf("got calls %v, ids %v, finish %q", args, ids, finish.String())
 	}
 	for i, a := range args {
 		if !json.Valid([]byte(a)) {

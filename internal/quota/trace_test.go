@@ -177,13 +177,14 @@ func refusalText(now time.Time, f *quota.Refusal) string {
 }
 
 func ownerText(o quota.Owner) string {
-	s := o.Scope.String()
+	var s strings.Builder
+	s.WriteString(o.Scope.String())
 	for _, part := range []string{o.ID, o.Part} {
 		if part != "" {
-			s += "/" + part
+			s.WriteString("/" + part)
 		}
 	}
-	return s
+	return s.String()
 }
 
 func limitText(l sluice.Limit) string {

@@ -25,7 +25,7 @@ const sentence = 18
 
 // text makes a prompt of about n tokens. Equal seeds make equal text.
 func text(b *strings.Builder, n int64, seed uint64) {
-	for i := int64(0); i < n; i++ {
+	for i := range n {
 		if i%sentence == sentence-1 { // a full stop is a token
 			b.WriteByte('.')
 			continue

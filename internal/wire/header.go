@@ -2,6 +2,7 @@ package wire
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -83,10 +84,8 @@ func ProviderRequestID(upstream http.Header) string {
 
 func denied(name string, names, prefixes []string) bool {
 	for _, list := range [...][]string{hopByHop, names} {
-		for _, n := range list {
-			if n == name {
-				return true
-			}
+		if slices.Contains(list, name) {
+			return true
 		}
 	}
 	return hasPrefix(name, prefixes)

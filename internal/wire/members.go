@@ -145,7 +145,6 @@ func (s *scanner) outputBound(v int64) {
 // inner reads an object whose members are known by name; others are skipped. The
 // known names may not be written in another case.
 func (s *scanner) inner(param string, fields []field) span {
-	start := s.i
 	if c := s.ws(); c != '{' {
 		at := s.skip()
 		if c != 'n' {
@@ -153,7 +152,7 @@ func (s *scanner) inner(param string, fields []field) span {
 		}
 		return at
 	}
-	start = s.i
+	start := s.i
 next:
 	for o := s.object(); s.member(&o); {
 		key := s.key(&o)

@@ -65,7 +65,7 @@ func testAbsurd(t *testing.T, fresh Fresh) {
 	es := []ledger.Entry{entry("a", 1), entry("b", 1), entry("c", 1)}
 	for i := range es {
 		e := &es[i]
-		e.User, e.Task, e.UpstreamRequestID = "nul\x00nul", "\xff\xfe", "‮ok"
+		e.User, e.Task, e.UpstreamRequestID = "nul\x00nul", "\xff\xfe", "\u202eok"
 		e.Detail = []byte("{\"a\":\"\x00\xff\"}")
 		e.Cost, e.CostHigh = math.MaxInt64, math.MaxInt64
 		e.Usage.Input, e.Usage.Output = math.MaxInt64, -5
@@ -78,7 +78,7 @@ func testAbsurd(t *testing.T, fresh Fresh) {
 	got, err := db.Explain(t.Context(), ledger.Everyone(), "a")
 	must(t, err)
 	e := got[0]
-	if e.User != "nul�nul" || !e.Usage.Anomalous || e.Usage.Output != 0 || e.Cost != 1<<53 || e.UpstreamRequestID != "‮ok" || e.Labels != nil {
+	if e.User != "nul�nul" || !e.Usage.Anomalous || e.Usage.Output != 0 || e.Cost != 1<<53 || e.UpstreamRequestID != "\u202eok" || e.Labels != nil {
 		t.Errorf("got %+v", e)
 	}
 }
@@ -201,7 +201,6 @@ func cmpID(a, b sluice.RequestID) int {
 }
 
 func testSpend(t *testing.T, fresh Fresh) {
-	db := Open(t, fresh(t), store.Options{})
 	hour, today, month, before := entry("hour", 1), entry("today", 1), entry("month", 1), entry("before", 1)
 	today.At = noon.Add(-2 * time.Hour)
 	month.At, month.Key, month.Model = noon.AddDate(0, 0, -3), "k2", "large"
@@ -209,9 +208,27 @@ func testSpend(t *testing.T, fresh Fresh) {
 	shed := ledger.Entry{Request: "shed", At: noon, Tenant: "acme", Project: "web", Key: "k1", Model: "fast", Final: true, Outcome: sluice.Rejected}
 	retried := entry("hour", 2)
 	hour.Final = false
-	must(t, db.Append(t.Context(), []ledger.Entry{hour, retried, today, month, before, shed}))
-	spends, err := db.Spend(t.Context(), noon)
-	must(t, err)
+	all := []ledger.Entry{hour, retried, today, month, before, shed}
+	for name, c := range map[string]struct{ stored, undrained []ledger.Entry }{
+		"in the store":   {all, nil},
+		"in the journal": {nil, all},
+		"in either":      {all[:3], all[3:]},
+		"in both":        {all[:4], append(all[1:], today)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db := Open(t, fresh(t), store.Options{})
+			must(t, db.Append(t.Context(), c.stored))
+			spends, err := db.Spend(t.Context(), noon, func(visit func([]ledger.Entry) error) error { return visit(c.undrained) })
+			must(t, err)
+			spendsAre(t, spends, &hour)
+		})
+	}
+}
+
+// spendsAre wants what the entries of testSpend add up to, each of which took as
+// much as hour.
+func spendsAre(t *testing.T, spends []ledger.Spend, hour *ledger.Entry) {
+	t.Helper()
 	find := func(want ledger.Spend) ledger.Spend {
 		for _, s := range spends {
 			if s.Scope == want.Scope && s.Tenant == want.Tenant && s.Project == want.Project && s.Key == want.Key && s.Model == want.Model && s.Window == want.Window {
