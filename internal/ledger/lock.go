@@ -7,14 +7,16 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"sluice"
 )
 
 // FileLock keeps other processes away from a directory or a file. The kernel
 // drops it when the process dies.
 type FileLock struct{ f *os.File }
 
-// ErrLocked is wrapped by the error of LockFile when another process has the
-// lock.
+// ErrLocked is wrapped by the error of LockFile, a conflict that names the process,
+// when another one has the lock.
 var ErrLocked = errors.New("in use by another process")
 
 // LockFile creates path where it is missing and locks it, or fails at once.
@@ -34,7 +36,10 @@ func LockFile(path string) (*FileLock, error) {
 		if pid == "" {
 			pid = "unknown"
 		}
-		return nil, fmt.Errorf("%w: process %s holds %s; stop it, or give this one a data directory of its own", ErrLocked, pid, path)
+		return nil, &sluice.Error{
+			Kind: sluice.KindConflict, Reason: sluice.InvalidRequest, Msg: fmt.Sprintf("process %s holds %s", pid, path),
+			Hint: "stop it, or give this one a data directory and a store of its own", Err: ErrLocked,
+		}
 	}
 	// The process id is a courtesy to whoever reads the message above.
 	if err := f.Truncate(0); err == nil {
