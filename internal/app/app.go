@@ -42,6 +42,9 @@ type Options struct {
 
 	// Dial replaces the network towards backends, for tests.
 	Dial egress.DialFunc
+
+	// OpenFile replaces the disk below the journal, for tests.
+	OpenFile func(path string, flag int) (ledger.File, error)
 }
 
 // App is a running gateway.

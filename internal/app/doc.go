@@ -13,9 +13,9 @@
 //
 // A store that does not answer yet (a database that starts later) does not keep
 // the process from starting. Until it is there the data plane identifies nobody
-// and answers 503 not_ready, never 401. Once it is, what the journal recovered
-// is drained into it, the counters of fixed windows are seeded from it, and the
-// gateway is ready. Any other error of the store ends the start.
+// and answers 503 not_ready, never 401. Once it is, the counters of fixed windows
+// are seeded from it and from what the journal has yet to bring into it, the drain
+// begins, and the gateway is ready. Any other error of the store ends the start.
 //
 // # Reload
 //

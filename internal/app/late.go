@@ -22,11 +22,18 @@ import (
 // at the start.
 const storeRetry = time.Second
 
+// storeGrace is how long a batch of the drain waits for a store that is being
+// opened: without it each start would tell of a drain that failed.
+const storeGrace = 2 * time.Second
+
 // lateStore stands for a store that may come later: the journal's sink and the
 // keeper's source. Until it is there every call fails, which both take as a
-// reason to try again.
+// reason to try again. It is there once the counters are seeded: what the drain
+// brings into it before would be counted twice or not at all.
 type lateStore struct {
-	db atomic.Pointer[store.DB]
+	opened *store.DB // by the one who opens it; nil until then
+	db     atomic.Pointer[store.DB]
+	there  chan struct{} // closed when db is set
 }
 
 var (
@@ -41,8 +48,25 @@ func (l *lateStore) get() (*store.DB, error) {
 	return nil, store.ErrUnavailable
 }
 
+// publish lets everybody use what was opened.
+func (l *lateStore) publish() {
+	l.db.Store(l.opened)
+	close(l.there)
+}
+
 // Append implements ledger.Sink.
 func (l *lateStore) Append(ctx context.Context, entries []ledger.Entry) error {
+	select {
+	case <-l.there:
+	default:
+		grace := time.NewTimer(storeGrace)
+		defer grace.Stop()
+		select {
+		case <-l.there:
+		case <-grace.C:
+		case <-ctx.Done():
+		}
+	}
 	db, err := l.get()
 	if err != nil {
 		return err
@@ -69,8 +93,8 @@ func (l *lateStore) Version(ctx context.Context) (int64, error) {
 }
 
 func (l *lateStore) close() error {
-	if db := l.db.Load(); db != nil {
-		return db.Close()
+	if l.opened != nil {
+		return l.opened.Close()
 	}
 	return nil
 }
@@ -113,20 +137,17 @@ func (a *App) storeAddress() string {
 	return "sqlite:" + filepath.Join(settings.Data, "sluice.db")
 }
 
-// tryStore opens the store once and, if it is there, makes the gateway ready.
+// tryStore opens the store, if that is still to be done, and makes the gateway
+// ready. What can fail comes before the counters are seeded, which is done once.
 func (a *App) tryStore(ctx context.Context, dsn string, hasher auth.Hasher) error {
-	db := a.store.db.Load()
-	if db == nil {
-		opened, err := store.Open(ctx, dsn, store.Options{})
+	if a.store.opened == nil {
+		db, err := store.Open(ctx, dsn, store.Options{})
 		if err != nil {
 			return err
 		}
-		db = opened
-		a.store.db.Store(db)
+		a.store.opened = db
 	}
-	if err := a.seed(ctx, db); err != nil {
-		return err
-	}
+	db := a.store.opened
 	if err := a.bootstrap(ctx, db, hasher); err != nil {
 		return err
 	}
@@ -134,19 +155,22 @@ func (a *App) tryStore(ctx context.Context, dsn string, hasher auth.Hasher) erro
 	if err != nil {
 		return fmt.Errorf("build admin API: %w", err)
 	}
+	if err := a.seed(ctx, db); err != nil {
+		return err
+	}
+	a.store.publish()
 	a.admin.Store(api)
 	a.keeper.Notify()
 	a.ready.Store(true)
 	return nil
 }
 
-// seed drains what the journal recovered and then gives the engine what fixed
-// windows have taken, at the high figure that budgets are charged.
+// seed gives the engine what fixed windows have taken, at the high figure that
+// budgets are charged: what the store has, and what the journal has yet to bring
+// into it, such as what was just settled as lost. To wait for the drain would
+// keep a gateway that died with many requests open from its work.
 func (a *App) seed(ctx context.Context, db *store.DB) error {
-	if err := a.journal.Flush(ctx); err != nil {
-		return fmt.Errorf("drain journal: %w", err)
-	}
-	spent, err := db.Spend(ctx, time.Now())
+	spent, err := db.Spend(ctx, time.Now(), a.journal.Undrained)
 	if err != nil {
 		return err
 	}

@@ -58,9 +58,10 @@ func (a *App) setup(ctx context.Context) error {
 	a.metrics.Declare(snapshot.Table)
 	hooks := telemetry.Hooks{Metrics: a.metrics, Log: a.log}
 
+	a.store.there = make(chan struct{})
 	a.cleanup.push("close store", func(context.Context) error { return a.store.close() })
 	a.journal, err = ledger.OpenJournal(filepath.Join(settings.Data, "journal"), ledger.JournalOptions{
-		Sink: &a.store, RetryMax: drainRetry, Hooks: hooks.Journal(),
+		Sink: &a.store, RetryMax: drainRetry, Hooks: hooks.Journal(), OpenFile: a.o.OpenFile,
 	})
 	if err != nil {
 		return fmt.Errorf("open journal: %w", err)
@@ -144,15 +145,12 @@ func (a *App) listen(setting, address string) (net.Listener, error) {
 
 // settleLost ends what the last process left open.
 func (a *App) settleLost() error {
-	now := time.Now()
-	lost := a.journal.Recovered()
-	for _, o := range lost {
-		if err := a.journal.Settle(o.Lost(now)); err != nil {
-			return fmt.Errorf("settle what the last run left open: %w", err)
-		}
+	n, err := a.journal.SettleLost(time.Now())
+	if err != nil {
+		return fmt.Errorf("settle what the last run left open: %w", err)
 	}
-	if len(lost) > 0 {
-		a.log.Warn("settled as lost what the last run left open", slog.Int("attempts", len(lost)))
+	if n > 0 {
+		a.log.Warn("settled as lost what the last run left open", slog.Int("attempts", n))
 	}
 	return nil
 }

@@ -49,7 +49,7 @@ func (j *Journal) compact() {
 // carryOver copies the records of requests that are still open from a segment to
 // the last one. The request path may run in between the chunks.
 func (j *Journal) carryOver(s *segment) error {
-	f, err := j.o.open(segmentPath(j.dir, s.seq), os.O_RDONLY)
+	f, err := j.o.OpenFile(segmentPath(j.dir, s.seq), os.O_RDONLY)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (j *Journal) carryOver(s *segment) error {
 }
 
 // carry copies the records of a few requests, if they are still open.
-func (j *Journal) carry(f file, s *segment, ids []sluice.RequestID) error {
+func (j *Journal) carry(f File, s *segment, ids []sluice.RequestID) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	var from []lsn

@@ -45,8 +45,10 @@
 //
 // [OpenJournal] replays the segments. Requests without an end are
 // [Journal.Recovered]: nobody knows what they really took, so [Open.Lost] makes
-// an entry at the dearer of the last checkpoint and the estimate. An [Open]
-// stays open in the journal until it is settled or released.
+// an entry at the dearer of the last checkpoint and the estimate, and
+// [Journal.SettleLost] settles all of them. An [Open] stays open in the journal
+// until it is settled or released. Counters are seeded from the store and from
+// [Journal.Undrained], so that a start need not wait for the drain.
 //
 // # Disk trouble
 //

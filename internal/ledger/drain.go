@@ -46,6 +46,28 @@ func (j *Journal) Flush(ctx context.Context) error {
 	}
 }
 
+// Undrained calls visit with what was settled and is not in the sink yet, in
+// order and in batches that are valid until visit returns, and ends with its
+// error. What the sink takes in the meantime may be visited or not: a caller that
+// needs each entry once keeps the sink from taking any.
+func (j *Journal) Undrained(visit func([]Entry) error) error {
+	j.mu.Lock()
+	from, end := j.cursor, j.end()
+	j.mu.Unlock()
+	r := reader{j: j}
+	defer r.close()
+	for {
+		batch, next, err := r.batch(from, end)
+		if err == nil && len(batch) > 0 {
+			err = visit(batch)
+		}
+		if err != nil || len(batch) < j.o.DrainBatch {
+			return err
+		}
+		from = next
+	}
+}
+
 // drainLoop is the drainer.
 func (j *Journal) drainLoop() {
 	r := reader{j: j}
@@ -96,7 +118,10 @@ func (j *Journal) drainBatch(r *reader) bool {
 	pause := retryMin
 	for {
 		start := time.Now()
-		batch, next, err := r.batch()
+		j.mu.Lock()
+		from, end := j.cursor, j.end()
+		j.mu.Unlock()
+		batch, next, err := r.batch(from, end)
 		if err == nil && len(batch) > 0 {
 			ctx, cancel := context.WithTimeout(j.ctx, j.o.SinkTimeout)
 			err = j.o.Sink.Append(ctx, batch)
@@ -154,11 +179,11 @@ func (j *Journal) advance(batch []Entry, next lsn) {
 	}
 }
 
-// reader reads settled entries back from the segments. The drainer owns it.
+// reader reads settled entries back from the segments. One goroutine owns it.
 type reader struct {
 	j     *Journal
 	seq   uint32 // of f
-	f     file
+	f     File
 	buf   []byte // what was read of f
 	start int64  // where in f buf begins
 	taken []Entry
@@ -173,14 +198,11 @@ func (r *reader) close() {
 	}
 }
 
-// batch reads the next entries after the journal's cursor and where they end.
-// They are valid until the next call.
-func (r *reader) batch() (entries []Entry, next lsn, err error) {
+// batch reads the next entries between two positions and where they end. They are
+// valid until the next call.
+func (r *reader) batch(from, end lsn) (entries []Entry, next lsn, err error) {
 	clear(r.taken)
-	entries = r.taken[:0]
-	r.j.mu.Lock()
-	next, end := r.j.cursor, r.j.end()
-	r.j.mu.Unlock()
+	entries, next = r.taken[:0], from
 	err = r.each(next, end, func(p lsn, payload []byte) (bool, error) {
 		if kind(payload[0]) == kindEntry {
 			d := decoder{s: string(payload[1:])}
@@ -228,7 +250,7 @@ func (r *reader) each(from, end lsn, visit func(after lsn, payload []byte) (bool
 func (r *reader) frame(p lsn, stop int64) ([]byte, int, error) {
 	if r.f == nil || r.seq != p.seg() {
 		r.close()
-		f, err := r.j.o.open(segmentPath(r.j.dir, p.seg()), os.O_RDONLY)
+		f, err := r.j.o.OpenFile(segmentPath(r.j.dir, p.seg()), os.O_RDONLY)
 		if err != nil {
 			return nil, 0, err
 		}

@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -39,7 +40,9 @@ type JournalOptions struct {
 	KeepMax      int           // most settlements kept in memory while the disk refuses; 0 is 10,000
 	Hooks        Hooks
 
-	open func(path string, flag int) (file, error) // of segments and ballast; nil is openFile
+	// OpenFile opens segments and ballast in place of os.OpenFile, for tests that
+	// break the disk or watch it.
+	OpenFile func(path string, flag int) (File, error)
 }
 
 func (o JournalOptions) withDefaults() JournalOptions {
@@ -54,8 +57,8 @@ func (o JournalOptions) withDefaults() JournalOptions {
 	set(&o.SinkTimeout, 30*time.Second)
 	set(&o.Ballast, 4<<20)
 	set(&o.KeepMax, 10_000)
-	if o.open == nil {
-		o.open = openFile
+	if o.OpenFile == nil {
+		o.OpenFile = OpenFile
 	}
 	return o
 }
@@ -97,7 +100,7 @@ type Journal struct {
 	segs     []*segment // oldest first; the last is written to
 	bytes    int64      // of all segments
 	live     int64      // of those, in records of open requests
-	f        file       // of the last segment
+	f        File       // of the last segment
 	buf      []byte     // encoding space, reused
 	open     map[sluice.RequestID]*request
 	spare    []*request // for reuse
@@ -130,9 +133,36 @@ type flusher struct {
 
 // Recovered is what was open when the journal was opened: one Open for each
 // running attempt, or one for a request that had none, oldest first. The caller
-// settles each as Lost (or releases those without an attempt), flushes, and only
-// then seeds its counters from the store.
+// ends each, by SettleLost or one by one, before its first request.
 func (j *Journal) Recovered() []Open { return j.recovered }
+
+// lostChunk is how many lost attempts are settled with one write.
+const lostChunk = 64
+
+// SettleLost settles all that was recovered as Lost, as of now, many with one
+// write, and forgets it; it returns how many there were. An error is that of
+// Settle: what is left is recovered again by the next open.
+func (j *Journal) SettleLost(now time.Time) (int, error) {
+	lost := j.recovered
+	j.recovered = nil
+	for chunk := range slices.Chunk(lost, lostChunk) {
+		if err := j.settleLost(chunk, now); err != nil {
+			return 0, err
+		}
+	}
+	return len(lost), nil
+}
+
+func (j *Journal) settleLost(lost []Open, now time.Time) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	frames := j.buf[:0]
+	for i := range lost {
+		e := lost[i].Lost(now)
+		frames = appendEntry(frames, &e)
+	}
+	return j.write(frames, true)
+}
 
 // Reserve records an admitted request. An error is a *sluice.Error with reason
 // ledger_busy: nothing is recorded.

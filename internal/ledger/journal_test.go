@@ -69,6 +69,54 @@ func TestRecordsSurvive(t *testing.T) {
 	}
 }
 
+// What is lost can be settled in one go, and what is not in the sink yet can be
+// read for the counters that must not wait for it.
+func TestSettleLost(t *testing.T) {
+	dir, sink := t.TempDir(), &memory{}
+	j := open(t, dir, JournalOptions{Sink: sink})
+	must(t, j.Settle(entry("done", 1, true)), j.Flush(t.Context()))
+	sink.fail(errors.New("down"))
+	must(t, j.Settle(entry("late", 1, true)))
+	const n = 3*lostChunk + 1
+	for i := range n {
+		id := fmt.Sprint("r", i)
+		must(t, j.Begin(reserve(id), dispatch(id, 1)))
+	}
+	crash(t, j)
+
+	j = open(t, dir, JournalOptions{Sink: sink, DrainBatch: 10, SegmentBytes: 16 << 10})
+	want := map[string]Entry{"late/1": entry("late", 1, true)}
+	for _, o := range j.Recovered() {
+		want[string(o.Reserve.Request)+"/1"] = o.Lost(t0)
+	}
+	if got, err := j.SettleLost(t0); got != n || err != nil {
+		t.Errorf("settled %d, %v; want %d", got, err, n)
+	}
+	if got, err := j.SettleLost(t0); got != 0 || err != nil || len(j.Recovered()) != 0 {
+		t.Errorf("once more settled %d, %v", got, err)
+	}
+	got := map[string]Entry{}
+	must(t, j.Undrained(func(es []Entry) error {
+		for _, e := range es {
+			got[fmt.Sprintf("%s/%d", e.Request, e.Attempt)] = e
+		}
+		return nil
+	}))
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("undrained (-want +got):\n%s", d)
+	}
+	stop := errors.New("enough")
+	if err := j.Undrained(func([]Entry) error { return stop }); err != stop {
+		t.Errorf("got %v, want what visit says", err)
+	}
+	sink.fail(nil)
+	must(t, j.Flush(t.Context()))
+	must(t, j.Undrained(func(es []Entry) error { return fmt.Errorf("%d entries are left", len(es)) }))
+	if len(sink.keys()) != n+2 {
+		t.Errorf("sink has %d entries, want %d", len(sink.keys()), n+2)
+	}
+}
+
 func TestLost(t *testing.T) {
 	now := t0.Add(time.Minute)
 	o := Open{Reserve: reserve("a"), Dispatch: dispatch("a", 2), Final: true}
@@ -128,7 +176,7 @@ func TestTornTailAtEveryByte(t *testing.T) {
 	for n := range int64(len(whole)) + 1 {
 		must(t, os.WriteFile(segmentPath(sub, 1), whole[:n], 0o600))
 		sink := &memory{}
-		j, err := OpenJournal(sub, JournalOptions{Sink: sink, Ballast: -1, open: d.open})
+		j, err := OpenJournal(sub, JournalOptions{Sink: sink, Ballast: -1, OpenFile: d.open})
 		must(t, err)
 		opens, settled := len(j.Recovered()), 0
 		wantOpen := 0
@@ -321,7 +369,7 @@ func TestDrainGoesOnAfterRestart(t *testing.T) {
 func TestSyncGroups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &disk{}
-		j := open(t, t.TempDir(), JournalOptions{open: d.open})
+		j := open(t, t.TempDir(), JournalOptions{OpenFile: d.open})
 		synctest.Wait()
 		d.set(func(d *disk) { d.syncs = 0 })
 		for i := range 100 {
@@ -356,7 +404,7 @@ func TestDiskFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		d, sink := &disk{}, &memory{}
-		j := open(t, dir, JournalOptions{Sink: sink, open: d.open, Ballast: 64 << 10, KeepMax: 2})
+		j := open(t, dir, JournalOptions{Sink: sink, OpenFile: d.open, Ballast: 64 << 10, KeepMax: 2})
 		must(t, j.Begin(reserve("a"), dispatch("a", 1)), j.Begin(reserve("b"), dispatch("b", 1)))
 		d.set(func(d *disk) { d.writeErr, d.short = syscall.ENOSPC, 7 })
 		err := j.Reserve(reserve("c"))
@@ -396,7 +444,7 @@ func TestBallastTakesSettlements(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, sink := &disk{}, &memory{}
 		dir := t.TempDir()
-		j := open(t, dir, JournalOptions{Sink: sink, open: d.open, Ballast: 64 << 10})
+		j := open(t, dir, JournalOptions{Sink: sink, OpenFile: d.open, Ballast: 64 << 10})
 		must(t, j.Begin(reserve("a"), dispatch("a", 1)))
 		// The disk is full for as long as the ballast exists.
 		d.set(func(d *disk) { d.writeErr = syscall.ENOSPC })
@@ -413,16 +461,16 @@ func TestBallastTakesSettlements(t *testing.T) {
 
 // untilGone lets writes through once a file has been deleted.
 type untilGone struct {
-	file
+	File
 	path string
 	d    *disk
 }
 
 func (f *untilGone) WriteAt(p []byte, off int64) (int, error) {
 	if _, err := os.Stat(f.path); os.IsNotExist(err) {
-		return f.file.(*diskFile).file.WriteAt(p, off)
+		return f.File.(*diskFile).File.WriteAt(p, off)
 	}
-	return f.file.WriteAt(p, off)
+	return f.File.WriteAt(p, off)
 }
 
 // A partial write that cannot even be cut away is cut away before the next.
@@ -430,7 +478,7 @@ func TestPartialWriteIsCutAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		d := &disk{}
-		j := open(t, dir, JournalOptions{open: d.open})
+		j := open(t, dir, JournalOptions{OpenFile: d.open})
 		must(t, j.Reserve(reserve("a")))
 		d.set(func(d *disk) { d.writeErr, d.short, d.truncErr = syscall.EIO, 50, syscall.EIO })
 		if j.Reserve(reserve("b")) == nil || j.Reserve(reserve("c")) == nil {
@@ -451,7 +499,7 @@ func TestFailedSyncIsWrittenAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		d := &disk{}
-		j := open(t, dir, JournalOptions{open: d.open})
+		j := open(t, dir, JournalOptions{OpenFile: d.open})
 		must(t, j.Reserve(reserve("a")), j.Sync(t.Context()))
 		d.set(func(d *disk) { d.syncErr = syscall.EIO })
 		must(t, j.Reserve(reserve("b")))

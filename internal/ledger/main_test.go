@@ -78,18 +78,18 @@ func (d *disk) set(f func(d *disk)) {
 	f(d)
 }
 
-func (d *disk) open(path string, flag int) (file, error) {
+func (d *disk) open(path string, flag int) (File, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if flag&os.O_CREATE != 0 && d.createErr != nil {
 		return nil, d.createErr
 	}
-	f, err := openFile(path, flag)
+	f, err := OpenFile(path, flag)
 	return &diskFile{f, d}, err
 }
 
 type diskFile struct {
-	file
+	File
 	d *disk
 }
 
@@ -97,10 +97,10 @@ func (f *diskFile) WriteAt(p []byte, off int64) (int, error) {
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()
 	if f.d.writeErr != nil {
-		n, _ := f.file.WriteAt(p[:min(f.d.short, len(p))], off)
+		n, _ := f.File.WriteAt(p[:min(f.d.short, len(p))], off)
 		return n, f.d.writeErr
 	}
-	return f.file.WriteAt(p, off)
+	return f.File.WriteAt(p, off)
 }
 
 func (f *diskFile) Sync() error {
@@ -113,7 +113,7 @@ func (f *diskFile) Sync() error {
 	if f.d.noSync {
 		return nil
 	}
-	return f.file.Sync()
+	return f.File.Sync()
 }
 
 func (f *diskFile) Truncate(n int64) error {
@@ -122,7 +122,7 @@ func (f *diskFile) Truncate(n int64) error {
 	if f.d.truncErr != nil {
 		return f.d.truncErr
 	}
-	return f.file.Truncate(n)
+	return f.File.Truncate(n)
 }
 
 var t0 = time.Date(2026, 11, 1, 12, 0, 0, 123_456_000, time.UTC)

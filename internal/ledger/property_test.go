@@ -33,7 +33,7 @@ type world struct {
 func (w *world) start() {
 	j, err := OpenJournal(w.dir, JournalOptions{
 		Sink: w.sink, SegmentBytes: 2 << 10, SyncEvery: time.Microsecond, DrainEvery: time.Microsecond, DrainBatch: 3,
-		RetryMax: time.Millisecond, Ballast: -1, open: w.disk.open,
+		RetryMax: time.Millisecond, Ballast: -1, OpenFile: w.disk.open,
 	})
 	if err != nil {
 		w.t.Fatal(err)

@@ -93,7 +93,7 @@ func (j *Journal) replay() error {
 
 func (j *Journal) replaySegment(seq uint32, last bool, mark *lsn) error {
 	path := segmentPath(j.dir, seq)
-	f, err := j.o.open(path, os.O_RDWR)
+	f, err := j.o.OpenFile(path, os.O_RDWR)
 	if err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func (j *Journal) replaySegment(seq uint32, last bool, mark *lsn) error {
 
 // mendEnd cuts a torn end off the last segment and makes the rest durable. A
 // segment whose process died while it was created gets its header.
-func mendEnd(f file, seq uint32, end int64) error {
+func mendEnd(f File, seq uint32, end int64) error {
 	if end == 0 {
 		if err := f.Truncate(0); err != nil {
 			return err

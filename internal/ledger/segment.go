@@ -12,8 +12,8 @@ import (
 	"slices"
 )
 
-// file is what the journal does with a segment; tests put a failing one behind.
-type file interface {
+// File is what the journal does with a segment; tests put a failing one behind.
+type File interface {
 	io.ReaderAt
 	io.WriterAt
 	Truncate(size int64) error
@@ -21,7 +21,8 @@ type file interface {
 	Close() error
 }
 
-func openFile(path string, flag int) (file, error) {
+// OpenFile opens a file of the journal, with mode 0600 where it is created.
+func OpenFile(path string, flag int) (File, error) {
 	f, err := os.OpenFile(path, flag, 0o600)
 	if err != nil {
 		return nil, err // not a typed nil

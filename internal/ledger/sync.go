@@ -143,7 +143,7 @@ func (j *Journal) syncOnce() error {
 // rewrite writes the records between two offsets once more, so that an fsync
 // after a failed one has pages to write: the kernel marks them clean when it
 // fails. What does not read back whole stays as it is.
-func rewrite(f file, from, to int64) error {
+func rewrite(f File, from, to int64) error {
 	b := make([]byte, to-from)
 	if _, err := f.ReadAt(b, from); err != nil {
 		return err
@@ -223,9 +223,9 @@ func (j *Journal) rotate() error {
 }
 
 // create makes a segment with its header, durably.
-func (j *Journal) create(seq uint32) (file, error) {
+func (j *Journal) create(seq uint32) (File, error) {
 	path := segmentPath(j.dir, seq)
-	f, err := j.o.open(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
+	f, err := j.o.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
 	if err != nil {
 		return nil, fmt.Errorf("create segment: %w", err)
 	}
@@ -263,7 +263,7 @@ func (j *Journal) ballastPath() string { return filepath.Join(j.dir, "ballast") 
 
 // makeBallast sets space aside: written, since a hole takes none.
 func (j *Journal) makeBallast() error {
-	f, err := j.o.open(j.ballastPath(), os.O_RDWR|os.O_CREATE)
+	f, err := j.o.OpenFile(j.ballastPath(), os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return err
 	}

@@ -11,23 +11,36 @@ import (
 	"sluice/internal/ledger"
 )
 
-// Spend returns what was used in the hour, day and month of now at every scope,
-// to seed counters at start. Entries that the journal still holds are not in it:
-// flush the journal first.
-func (db *DB) Spend(ctx context.Context, now time.Time) ([]ledger.Spend, error) {
+// windowStart is a fixed window and when the one of a moment began.
+type windowStart struct {
+	window sluice.Window
+	start  time.Time
+}
+
+// windowsOf are the hour, day and month of now, by the UTC calendar.
+func windowsOf(now time.Time) []windowStart {
 	now = now.UTC()
-	windows := []struct {
-		window sluice.Window
-		start  time.Time
-	}{
+	return []windowStart{
 		{sluice.PerHour, now.Truncate(time.Hour)},
 		{sluice.PerDay, now.Truncate(24 * time.Hour)},
 		{sluice.PerMonth, time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC)},
 	}
-	sums := map[ledger.Spend]*ledger.Spend{} // by scope, ids and window
+}
+
+// Spend returns what was used in the hour, day and month of now at every scope,
+// to seed counters at start. undrained, which may be nil, visits entries that may
+// not be in the store yet, in batches; each counts once, whether or not it is.
+func (db *DB) Spend(ctx context.Context, now time.Time, undrained func(visit func([]ledger.Entry) error) error) ([]ledger.Spend, error) {
+	sums := spendSums{}
+	windows := windowsOf(now)
 	for _, w := range windows {
-		if err := db.spendSince(ctx, sums, w.window, w.start); err != nil {
+		if err := db.spendSince(ctx, sums, w); err != nil {
 			return nil, fmt.Errorf("read spend: %w", err)
+		}
+	}
+	if undrained != nil {
+		if err := db.spendUndrained(ctx, sums, windows, undrained); err != nil {
+			return nil, fmt.Errorf("add what is not in the store yet: %w", err)
 		}
 	}
 	out := make([]ledger.Spend, 0, len(sums))
@@ -41,7 +54,7 @@ func (db *DB) Spend(ctx context.Context, now time.Time) ([]ledger.Spend, error) 
 	return out, nil
 }
 
-func (db *DB) spendSince(ctx context.Context, sums map[ledger.Spend]*ledger.Spend, w sluice.Window, start time.Time) error {
+func (db *DB) spendSince(ctx context.Context, sums spendSums, w windowStart) error {
 	// A request counts once, with its final entry; one that reached no backend
 	// gave back what it took.
 	rows, err := db.read.QueryContext(ctx, `
@@ -53,7 +66,7 @@ func (db *DB) spendSince(ctx context.Context, sums map[ledger.Spend]*ledger.Spen
 			CAST(SUM(cost_high) AS BIGINT)
 		FROM usage_hours
 		WHERE hour_us >= $1
-		GROUP BY tenant, project, key_id, model`, start.UnixMicro())
+		GROUP BY tenant, project, key_id, model`, w.start.UnixMicro())
 	if err != nil {
 		return err
 	}
@@ -61,30 +74,104 @@ func (db *DB) spendSince(ctx context.Context, sums map[ledger.Spend]*ledger.Spen
 		err = r.Scan(&s.Tenant, &s.Project, &s.Key, &s.Model, &s.Requests, &s.Input, &s.Output, &s.Cost, &s.CostHigh)
 		return s, err
 	})
-	if err != nil {
-		return err
+	for i := range found {
+		sums.add(w, &found[i])
 	}
-	for _, s := range found {
-		for _, k := range []ledger.Spend{
-			{Scope: sluice.ScopeKey, Tenant: s.Tenant, Project: s.Project, Key: s.Key},
-			{Scope: sluice.ScopeProject, Tenant: s.Tenant, Project: s.Project},
-			{Scope: sluice.ScopeTenant, Tenant: s.Tenant},
-			{Scope: sluice.ScopeTenantModel, Tenant: s.Tenant, Model: s.Model},
-			{Scope: sluice.ScopeModel, Model: s.Model},
-			{Scope: sluice.ScopeFleet},
-		} {
-			k.Window, k.Start = w, start
-			sum := sums[k]
-			if sum == nil {
-				sum = &ledger.Spend{Scope: k.Scope, Tenant: k.Tenant, Project: k.Project, Key: k.Key, Model: k.Model, Window: w, Start: start}
-				sums[k] = sum
+	return err
+}
+
+// spendUndrained adds what the store does not have yet. Entries are summed by
+// what a roll-up would sum them by first: there can be very many.
+func (db *DB) spendUndrained(ctx context.Context, sums spendSums, windows []windowStart, undrained func(func([]ledger.Entry) error) error) error {
+	type hourKey struct {
+		hour    int64
+		tenant  sluice.TenantID
+		project sluice.ProjectID
+		key     sluice.KeyID
+		model   sluice.ModelID
+	}
+	hours := map[hourKey]*ledger.Spend{}
+	err := undrained(func(entries []ledger.Entry) error {
+		fresh, err := db.unknown(ctx, entries)
+		for _, e := range fresh {
+			k := hourKey{hourOf(e), e.Tenant, e.Project, e.Key, e.Model}
+			s := hours[k]
+			if s == nil {
+				s = &ledger.Spend{Tenant: e.Tenant, Project: e.Project, Key: e.Key, Model: e.Model}
+				hours[k] = s
 			}
-			sum.Requests += s.Requests
-			sum.Input += s.Input
-			sum.Output += s.Output
-			sum.Cost += s.Cost
-			sum.CostHigh += s.CostHigh
+			s.Requests += flag(e.Final && e.Backend != "")
+			s.Input += e.Usage.InputTotal()
+			s.Output += e.Usage.OutputTotal()
+			s.Cost += e.Cost
+			s.CostHigh += e.CostHigh
+		}
+		return err
+	})
+	for k, s := range hours {
+		for _, w := range windows {
+			if k.hour >= w.start.UnixMicro() {
+				sums.add(w, s)
+			}
 		}
 	}
-	return nil
+	return err
+}
+
+// unknown returns those of the entries that the store does not have, each once.
+func (db *DB) unknown(ctx context.Context, entries []ledger.Entry) ([]*ledger.Entry, error) {
+	ids := make([]string, len(entries))
+	fresh := make([]*ledger.Entry, len(entries))
+	for i := range entries {
+		e := bounded(entries[i])
+		ids[i], fresh[i] = string(e.Request), &e
+	}
+	rows, err := db.engine.withIDs(ctx, db.read, "SELECT e.request_id, e.attempt FROM entries e", "e.request_id", ids)
+	if err != nil {
+		return nil, err
+	}
+	seen := make(map[entryKey]bool, len(entries))
+	_, err = collect(rows, func(r scanner) (struct{}, error) {
+		var k entryKey
+		err := r.Scan(&k.request, &k.attempt)
+		seen[k] = true
+		return struct{}{}, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(fresh, func(e *ledger.Entry) bool {
+		k := keyOf(e)
+		known := seen[k]
+		seen[k] = true
+		return known
+	}), nil
+}
+
+// spendSums are sums by scope, ids and window.
+type spendSums map[ledger.Spend]*ledger.Spend
+
+// add adds what one key used of one model, at every scope.
+func (m spendSums) add(w windowStart, s *ledger.Spend) {
+	for _, k := range [...]ledger.Spend{
+		{Scope: sluice.ScopeKey, Tenant: s.Tenant, Project: s.Project, Key: s.Key},
+		{Scope: sluice.ScopeProject, Tenant: s.Tenant, Project: s.Project},
+		{Scope: sluice.ScopeTenant, Tenant: s.Tenant},
+		{Scope: sluice.ScopeTenantModel, Tenant: s.Tenant, Model: s.Model},
+		{Scope: sluice.ScopeModel, Model: s.Model},
+		{Scope: sluice.ScopeFleet},
+	} {
+		k.Window, k.Start = w.window, w.start
+		sum := m[k]
+		if sum == nil {
+			first := k
+			sum = &first
+			m[k] = sum
+		}
+		sum.Requests += s.Requests
+		sum.Input += s.Input
+		sum.Output += s.Output
+		sum.Cost += s.Cost
+		sum.CostHigh += s.CostHigh
+	}
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -25,11 +26,22 @@ func sqliteEngine() engine {
 		name:       "sqlite",
 		open:       openSQLite,
 		insertRows: 1,
+		withIDs:    sqliteWithIDs,
 		conflict: func(err error) bool {
 			e, ok := errors.AsType[*sqlite.Error](err)
 			return ok && (e.Code() == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY || e.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE)
 		},
 	}
+}
+
+// sqliteWithIDs passes the ids as one JSON array: a statement with so many
+// parameters would take longer to bind than to answer.
+func sqliteWithIDs(ctx context.Context, db *sql.DB, query, column string, ids []string) (*sql.Rows, error) {
+	list, err := json.Marshal(ids)
+	if err != nil {
+		return nil, err
+	}
+	return db.QueryContext(ctx, query+" WHERE "+column+" IN (SELECT value FROM json_each($1))", string(list))
 }
 
 // openSQLite opens one connection that writes and a few that read. A lock file

@@ -46,6 +46,8 @@ type engine struct {
 	snapshot *sql.TxOptions
 	// conflict reports a violated key.
 	conflict func(error) bool
+	// withIDs asks select with the condition that the column is one of ids.
+	withIDs func(ctx context.Context, db *sql.DB, query, column string, ids []string) (*sql.Rows, error)
 	// insertRows is how many rows one INSERT takes. Postgres saves round trips
 	// with many; SQLite has none to save, and looks parameters up by name, which
 	// grows with the square of their number.
