@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -60,8 +61,14 @@ func (db *DB) Append(ctx context.Context, entries []ledger.Entry) error {
 // insertEntries inserts those that are new and returns them.
 func insertEntries(ctx context.Context, in inserter, rows []*ledger.Entry, byKey map[entryKey]*ledger.Entry) (added []*ledger.Entry, err error) {
 	in.table, in.columns = "entries", entryColumns
-	in.tail = " ON CONFLICT (request_id, attempt) DO NOTHING RETURNING request_id, attempt"
-	err = in.insert(ctx, len(rows), func(args []any, i int) []any { return entryValues(args, rows[i]) }, func(r scanner) error {
+	in.tail = " ON CONFLICT (request_id, attempt) DO NOTHING"
+	arg := func(args []any, i int) []any { return entryValues(args, rows[i]) }
+	added = make([]*ledger.Entry, 0, len(rows))
+	if in.rows == 1 {
+		return added, in.each(ctx, len(rows), arg, func(i int) { added = append(added, rows[i]) })
+	}
+	in.tail += " RETURNING request_id, attempt"
+	err = in.insert(ctx, len(rows), arg, func(r scanner) error {
 		var k entryKey
 		err := r.Scan(&k.request, &k.attempt)
 		added = append(added, byKey[k])
@@ -110,6 +117,45 @@ func (in *inserter) insert(ctx context.Context, n int, arg func(args []any, i in
 	}
 	return nil
 }
+
+// each inserts n rows one by one and tells which of them changed the table. It is
+// for an engine in this process: there a statement costs no round trip, but a
+// numbered parameter a look-up by name, a result its own bookkeeping and a context
+// that can end a goroutine. So ctx is asked between rows.
+func (in *inserter) each(ctx context.Context, n int, arg func(args []any, i int) []any, changed func(i int)) error {
+	stmt, err := in.tx.PrepareContext(ctx, unnumbered(insertSQL(in.table, in.columns, 1)+in.tail))
+	if err != nil {
+		return err
+	}
+	defer stmt.Close()
+	args := make([]any, 0, len(in.columns))
+	endless := context.WithoutCancel(ctx)
+	for i := range n {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		args = arg(args[:0], i)
+		res, err := stmt.ExecContext(endless, args...)
+		if err != nil {
+			return err
+		}
+		rows, err := res.RowsAffected()
+		if err != nil {
+			return err
+		}
+		if rows > 0 && changed != nil {
+			changed(i)
+		}
+	}
+	return nil
+}
+
+// parameter is a numbered one.
+var parameter = regexp.MustCompile(`\$[0-9]+`)
+
+// unnumbered takes the numbers from the parameters of a statement, which has them
+// in order.
+func unnumbered(query string) string { return parameter.ReplaceAllLiteralString(query, "?") }
 
 // collect scans all rows and closes them.
 func collect[T any](rows *sql.Rows, scan func(scanner) (T, error)) ([]T, error) {

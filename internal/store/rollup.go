@@ -203,13 +203,19 @@ func (r rollup) add(ctx context.Context, in *inserter, rows []rollupRow) error {
 	}
 	in.table, in.columns = r.table, append(slices.Clone(key), sums...)
 	in.tail = fmt.Sprintf(" ON CONFLICT (%s) DO UPDATE SET %s", strings.Join(key, ", "), strings.Join(set, ", "))
-	err := in.insert(ctx, len(rows), func(args []any, i int) []any {
+	arg := func(args []any, i int) []any {
 		args = append(args, rows[i].key...)
 		for _, v := range rows[i].sums {
 			args = append(args, v)
 		}
 		return args
-	}, nil)
+	}
+	var err error
+	if in.rows == 1 {
+		err = in.each(ctx, len(rows), arg, nil)
+	} else {
+		err = in.insert(ctx, len(rows), arg, nil)
+	}
 	if err != nil {
 		return fmt.Errorf("add to %s: %w", r.table, err)
 	}
