@@ -89,21 +89,17 @@ func (s *stage) startPlain(ctx context.Context) (*gateway, error) {
 	return &gateway{process: p, data: told[0], control: "http://" + told[1], key: "none"}, nil
 }
 
-// configuration has a limit of every kind at every scope, none of which is ever
-// met: they are counted, held and settled like any other. Spend is hard, so that
-// upper bounds are held; a request does not wait for its record to be on disk.
+// configuration has limits at every scope, none of which is ever met: they are
+// counted, held and settled like any other. Spend is hard, so that upper bounds
+// are held; a request does not wait for its record to be on disk. The upstream
+// calls its models by names of its own, so that each body is edited.
 const configuration = `
 listen: 127.0.0.1:0
 admin: {listen: 127.0.0.1:0}
 data: %[1]s
 lame_duck: 0s
 drain: 5s
-limits: &limits
-  requests_per_minute: 1000M
-  input_tokens_per_minute: 1000000M
-  output_tokens_per_minute: 1000000M
-  concurrency: 100k
-  spend_per_month: $9000000
+limits: {requests_per_minute: 1000M, concurrency: 100k}
 providers:
   scripted:
     dialect: openai
@@ -114,30 +110,35 @@ providers:
 pools:
   main:
     backends:
-      - {name: one, provider: scripted, model: whole, context: 200k, max_output: 16k, capacity: {concurrency: 20k}}
+      - {name: one, provider: scripted, model: bench-whole, context: 200k, max_output: 16k, capacity: {concurrency: 20k}}
   burst:
     backends:
-      - {name: two, provider: scripted, model: burst, context: 200k, max_output: 16k, capacity: {concurrency: 20k}}
+      - {name: two, provider: scripted, model: bench-burst, context: 200k, max_output: 16k, capacity: {concurrency: 20k}}
   paced:
     backends:
-      - {name: three, provider: scripted, model: paced, context: 200k, max_output: 16k, capacity: {concurrency: 20k}}
+      - {name: three, provider: scripted, model: bench-paced, context: 200k, max_output: 16k, capacity: {concurrency: 20k}}
   open:
     backends:
-      - {name: four, provider: scripted, model: open, context: 200k, max_output: 16k, capacity: {concurrency: 20k}}
+      - {name: four, provider: scripted, model: bench-open, context: 200k, max_output: 16k, capacity: {concurrency: 20k}}
 models:
-  whole: {pools: [main], limits: *limits}
-  burst: {pools: [burst], limits: *limits}
-  paced: {pools: [paced], limits: *limits}
-  open: {pools: [open], limits: *limits}
+  whole: {pools: [main], limits: &model {requests_per_minute: 1000M, output_tokens_per_minute: 1000000M, concurrency: 100k}}
+  burst: {pools: [burst], limits: *model}
+  paced: {pools: [paced], limits: *model}
+  open: {pools: [open], limits: *model}
 plans:
   bench:
     class: interactive
     spend: hard
     journal_sync: group
-    limits: *limits
-    per_project: *limits
-    per_key: *limits
-    per_model: {"*": *limits}
+    limits:
+      requests_per_minute: 1000M
+      input_tokens_per_minute: 1000000M
+      output_tokens_per_minute: 1000000M
+      concurrency: 100k
+      spend_per_month: $9000000
+    per_project: {requests_per_minute: 1000M, spend_per_day: $9000000}
+    per_key: {requests_per_minute: 1000M, concurrency: 100k}
+    per_model: {"*": {input_tokens_per_minute: 1000000M, output_tokens_per_minute: 1000000M}}
 tenants:
   bench:
     plan: bench

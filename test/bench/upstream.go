@@ -144,11 +144,12 @@ func (s *script) answer(w io.Writer, model string, usage bool) error {
 	return err
 }
 
-// modelOf reads the model from the start of a body, where the client puts it.
+// modelOf reads the model from the start of a body, where the client puts it. The
+// upstream's own names have a prefix.
 func modelOf(start []byte) string {
 	_, rest, _ := bytes.Cut(start, []byte(`"model":"`))
 	name, _, _ := bytes.Cut(rest, []byte(`"`))
-	return string(name)
+	return string(bytes.TrimPrefix(name, []byte("bench-")))
 }
 
 // readHead reads the head of a request or an answer with a declared length and
