@@ -12,6 +12,9 @@ import (
 // not tell, since it is not sent while data waits to be acknowledged, and a
 // write deadline would not either, until the kernel's buffer is full.
 func watchPeer(ctx context.Context, c net.Conn) context.Context {
+	if g, ok := c.(*guard); ok {
+		c = g.Conn
+	}
 	if tcp, ok := c.(*net.TCPConn); ok {
 		if raw, err := tcp.SyscallConn(); err == nil {
 			raw.Control(func(fd uintptr) {

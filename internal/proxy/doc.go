@@ -31,6 +31,14 @@
 // An Idempotency-Key has no effect and is not sent on; the answer says so in
 // sluice-dropped.
 //
+// # Connections
+//
+// At most MaxConns are inside at a time; further ones wait in the kernel, so that
+// descriptors are left for backends and the store. Each is read through a guard,
+// which refuses what two servers may read in two ways and net/http would mend: a
+// request with both a transfer encoding and a length, and lines that end in LF
+// alone. HTTP/2 is not spoken: there is no TLS here.
+//
 // # Shutdown
 //
 // [Proxy.LameDuck] makes readiness fail and connections close after their

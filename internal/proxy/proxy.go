@@ -43,6 +43,7 @@ type Options struct {
 	BodyGrace      time.Duration // before BodyRate counts
 	KeepAliveAfter time.Duration // silence of a stream before a comment is sent
 	WriteStall     time.Duration // how long a write may wait for the client
+	MaxConns       int           // connections at a time; further ones wait to be accepted. 0 is no bound
 
 	NewID func() sluice.RequestID // nil mints UUIDv7
 }

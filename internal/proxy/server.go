@@ -36,9 +36,10 @@ func (p *Proxy) newServer() *http.Server {
 	}
 }
 
-// Serve accepts connections until Shutdown. It returns nil then.
+// Serve accepts connections until Shutdown, MaxConns at a time. It returns nil
+// then.
 func (p *Proxy) Serve(l net.Listener) error {
-	if err := p.server.Serve(l); err != http.ErrServerClosed {
+	if err := p.server.Serve(newDoor(l, p.o.MaxConns)); err != http.ErrServerClosed {
 		return err
 	}
 	return nil
