@@ -54,15 +54,6 @@ func (s *scanner) literalText() {
 	s.addText(in, escaped)
 }
 
-func (s *scanner) addText(in span, escaped bool) {
-	if escaped {
-		s.text.WriteJSON(s.b[in.start:in.end])
-	} else {
-		s.text.Write(s.b[in.start:in.end])
-	}
-	s.text.Break()
-}
-
 // schema reads a value that the model sees as JSON, counts it as such and returns
 // its "type" if it is an object that has one.
 func (s *scanner) schema() (kind string) {
@@ -81,8 +72,7 @@ func (s *scanner) schema() (kind string) {
 	}
 	s.nodes += 2 * (s.values - nodes)
 	if s.lexer.err == nil {
-		s.text.Write(s.b[start:s.i])
-		s.text.Break()
+		s.addText(span{start, s.i}, false)
 	}
 	return kind
 }
@@ -339,7 +329,7 @@ func (s *scanner) inputs(param string) {
 		s.reject(param, "has more than 4096 entries")
 	}
 	s.h.Messages = int(s.prompts)
-	if s.text.Bytes() == 0 {
+	if s.sample.text == 0 {
 		s.idBytes += s.i - start
 	}
 	s.exact += ids

@@ -29,7 +29,7 @@ const (
 // changed and not kept.
 func Scan(op Operation, body []byte) (*Head, error) {
 	h := &Head{Op: op, ParallelTools: true}
-	s := scanner{lexer: lexer{b: body, keys: make([]keySpan, 0, 64)}, h: h}
+	s := scanner{lexer: lexer{b: body, keys: make([]keySpan, 0, 24)}, h: h}
 	s.request()
 	s.end()
 	if s.lexer.err != nil {
@@ -54,6 +54,7 @@ type scanner struct {
 	wrong *sluice.Error // the first member of a wrong type or value
 
 	text     estimate.Counter
+	sample   sample        // what text has counted of
 	exact    sluice.Tokens // input given as token ids
 	idBytes  int           // of those in the body
 	mediaLen int           // bytes of media in the body: they are not text
@@ -116,8 +117,8 @@ func (s *scanner) finish() error {
 	h.User = label(s.safetyID, s.user, s.metaID)
 	h.MaxParam = maxParam(h)
 	s.framing()
-	h.Exact = s.exact > 0 && s.text.Bytes() == 0
-	h.Text += s.text.Tokens() + s.exact
+	h.Exact = s.exact > 0 && s.sample.text == 0
+	h.Text += s.sample.tokens(s.text.Tokens()) + s.exact
 	h.base += sluice.Tokens(len(s.b)-s.mediaLen-s.idBytes) + s.exact + sluice.Tokens(s.nodes)
 	if h.Exact {
 		h.Text, h.base = s.exact, s.exact
