@@ -42,7 +42,11 @@ func (o TransportOptions) connect() time.Duration {
 func (d *Dialer) Transport(o TransportOptions) *http.Transport {
 	return &http.Transport{
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			return d.dial(ctx, network, addr, o)
+			c, err := d.dial(ctx, network, addr, o)
+			if err != nil {
+				return nil, err
+			}
+			return &counted{Conn: c}, nil
 		},
 		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, ClientSessionCache: tls.NewLRUClientSessionCache(256)},
 		TLSHandshakeTimeout:    handshakeTimeout,

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptrace"
 	"strings"
@@ -84,14 +85,12 @@ func (c *Client) Do(ctx context.Context, t *Target, r Request) (*Answer, error) 
 	ctx, cancel := context.WithCancelCause(ctx)
 	a := &Answer{parent: parent, ctx: ctx, cancel: cancel, max: c.o.MaxAnswer}
 	a.watch = newWatch(cancel, t.Timeouts.withDefaults(), r.Stream)
-	// It is set before the first byte is written: a request that is cut while it
-	// is written may have arrived.
-	var begun atomic.Bool
-	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { begun.Store(true) }})
+	out := new(outgoing)
+	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: out.got})
 	resp, err := c.transport(t.transport()).RoundTrip(t.request(traced, r))
 	if err != nil {
 		err = a.failed(err)
-		if parent.Err() != nil && !begun.Load() {
+		if parent.Err() != nil && !out.sent() {
 			err = fmt.Errorf("%w: %w", ErrUnsent, err)
 		}
 		a.Close()
@@ -103,6 +102,26 @@ func (c *Client) Do(ctx context.Context, t *Target, r Request) (*Answer, error) 
 		return nil, err
 	}
 	return a, nil
+}
+
+// outgoing knows whether anything of a request can have left. A request that is
+// cut while it is written may have arrived.
+type outgoing struct{ on atomic.Pointer[taken] }
+
+// taken is a connection, and how much had been written to it before.
+type taken struct {
+	conn   net.Conn
+	before int64
+}
+
+// got notes the connection that the request will be written to.
+func (o *outgoing) got(i httptrace.GotConnInfo) {
+	o.on.Store(&taken{i.Conn, egress.Writes(i.Conn)})
+}
+
+func (o *outgoing) sent() bool {
+	t := o.on.Load()
+	return t != nil && egress.Writes(t.conn) > t.before
 }
 
 func (t *Target) request(ctx context.Context, r Request) *http.Request {

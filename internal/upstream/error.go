@@ -13,8 +13,8 @@ import (
 	"sluice/internal/egress"
 )
 
-// ErrUnsent is a request whose caller gave it up while it still waited for a
-// connection: the backend cannot have begun to work.
+// ErrUnsent is a request whose caller gave it up before any of it was written:
+// the backend cannot have begun to work.
 var ErrUnsent = errors.New("not sent")
 
 // Error is an attempt that failed without an answer of the backend's own, or in

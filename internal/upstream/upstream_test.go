@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -332,6 +333,30 @@ func TestGivenUpUnsent(t *testing.T) {
 			t.Errorf("got %v, want the cause, unsent", err)
 		}
 	})
+}
+
+// A request that is given up while it gets its connection was sent exactly when
+// the backend can have seen it.
+func TestGivenUpOnTheWay(t *testing.T) {
+	for range 100 {
+		seen := false
+		inBubble(t, func(w http.ResponseWriter, r *http.Request) {
+			seen = true
+			<-r.Context().Done()
+		}, func(t *testing.T, r *rig) {
+			ctx, cancel := context.WithCancel(t.Context())
+			r.client = New(Options{Dialer: egress.New(egress.Options{Dial: func(dial context.Context, network, addr string) (net.Conn, error) {
+				c, err := r.net.Dial(dial, network, addr)
+				go cancel()
+				return c, err
+			}})})
+			_, err := r.do(ctx, true)
+			synctest.Wait()
+			if !errors.Is(err, context.Canceled) || seen && errors.Is(err, ErrUnsent) {
+				t.Fatalf("got %v, the backend has seen it: %v", err, seen)
+			}
+		})
+	}
 }
 
 func TestWhatIsSent(t *testing.T) {
