@@ -58,6 +58,8 @@ func TestUnseenOutputIsChargedByTime(t *testing.T) {
 					time.Sleep(10 * time.Second)
 				}
 				var got sluice.Tokens
+				r.journal.mu.Lock()
+				defer r.journal.mu.Unlock()
 				for _, e := range r.journal.entries {
 					if e.Outcome == sluice.Cancelled {
 						got += e.Usage.OutputTotal()
