@@ -114,8 +114,9 @@ func checkSQLite(ctx context.Context, db *sql.DB, path string) error {
 		return err
 	}
 	if err != nil {
-		return fmt.Errorf("the database %s is damaged (%w). Nothing was changed. Restore it from a backup; "+
-			"or, to begin an empty one, move %[1]s, %[1]s-wal and %[1]s-shm away", path, err)
+		return fmt.Errorf("the database %[1]s is damaged (%[2]w). Nothing was changed. To put a backup in its place, run: "+
+			"rm -f %[1]s-wal %[1]s-shm && cp BACKUP %[1]s ; to begin an empty one, run: mkdir %[1]s.damaged && mv %[1]s %[1]s-* %[1]s.damaged/ ; "+
+			"what the journal still has is drained into either", path, err)
 	}
 	return nil
 }
