@@ -3,6 +3,7 @@ package proxy
 import (
 	"fmt"
 	"net/http"
+	"runtime/debug"
 	"time"
 
 	"sluice"
@@ -51,6 +52,9 @@ func (p *Proxy) handle(w http.ResponseWriter, r *http.Request, op wire.Operation
 	c.sink.init(c)
 	defer func() {
 		if v := recover(); v != nil && v != http.ErrAbortHandler {
+			if p.o.Panic != nil {
+				p.o.Panic(c.sink.id, v, debug.Stack())
+			}
 			c.reject(&sluice.Error{Kind: sluice.KindInternal, Reason: sluice.InternalError, Msg: "internal error", Err: fmt.Errorf("panic: %v", v)})
 		}
 		if c.finish() {

@@ -37,6 +37,9 @@ type Options struct {
 
 	Log   func(*Record) // called once for each request, at its end
 	Ready func() bool   // what readiness depends on beside LameDuck; nil is always
+	// Panic is told of a handler that panicked; nil is silent. The exchange tells
+	// of its own.
+	Panic func(id sluice.RequestID, value any, stack []byte)
 
 	MaxBody        int64         // bytes of a request body
 	BodyRate       int64         // least bytes per second of a body, after BodyGrace

@@ -287,11 +287,15 @@ func TestCP1LargeBody(t *testing.T) {
 	})
 }
 
-// P12: a panic is one request's failure.
-func TestP12Panic(t *testing.T) {
+// P12: a panic is one request's failure, and its stack is told once.
+func TestFault_P12_Panic(t *testing.T) {
+	var stacks []string
 	inBubble(t, setup{
-		places:  []place{{handler: talk{chunks: 3, gap: time.Second, usage: usage(9, 3)}}},
-		options: func(o *Options) { o.Table = nil }, // what lists models panics
+		places: []place{{handler: talk{chunks: 3, gap: time.Second, usage: usage(9, 3)}}},
+		options: func(o *Options) {
+			o.Table = nil // what lists models panics
+			o.Panic = func(id sluice.RequestID, v any, stack []byte) { stacks = append(stacks, fmt.Sprint(id, v, string(stack))) }
+		},
 	}, func(t *testing.T, r *rig) {
 		var wg sync.WaitGroup
 		var g got
@@ -311,6 +315,9 @@ func TestP12Panic(t *testing.T) {
 		wg.Wait()
 		if g.status != 200 || g.err != nil {
 			t.Errorf("the other request got %d %v", g.status, g.err)
+		}
+		if len(stacks) != 1 || !strings.HasPrefix(stacks[0], "req_") || !strings.Contains(stacks[0], "listModels") {
+			t.Errorf("told of %q", stacks)
 		}
 	})
 }
