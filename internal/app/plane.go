@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -12,6 +13,10 @@ import (
 	"sluice/internal/store"
 	"sluice/internal/telemetry"
 )
+
+// drainLate is how long an entry may wait for the store before that counts as
+// degraded.
+const drainLate = 2 * time.Second
 
 // viewRows bounds the engine's picture behind metrics.
 const viewRows = 500
@@ -104,6 +109,9 @@ func (a *App) storeState(health auth.Health) admin.Dependency {
 	}
 	if err == nil {
 		err = health.Err
+	}
+	if lag := a.journal.Lag(); err == nil && lag.Age > drainLate {
+		err = fmt.Errorf("%d entries wait in the journal, the oldest for %v: the store takes none", lag.Entries, lag.Age.Round(100*time.Millisecond))
 	}
 	if err != nil {
 		d.State, d.Detail = "degraded", "requests go on; usage, explain and changes wait: "+err.Error()

@@ -29,6 +29,10 @@ import (
 // used within this time.
 const drainRetry = time.Second
 
+// lastDrain bounds the wait of a gateway that stops for a store that takes
+// nothing. What is left is in the journal, synced, and drained by the next start.
+const lastDrain = 3 * time.Second
+
 // setup builds the graph. It is one straight line: see the package
 // documentation.
 func (a *App) setup(ctx context.Context) error {
@@ -66,7 +70,11 @@ func (a *App) setup(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("open journal: %w", err)
 	}
-	a.cleanup.push("drain journal", a.journal.Close)
+	a.cleanup.push("drain journal", func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, lastDrain)
+		defer cancel()
+		return a.journal.Close(ctx)
+	})
 	if err := a.settleLost(); err != nil {
 		return err
 	}
@@ -100,7 +108,9 @@ func (a *App) setup(ctx context.Context) error {
 			telemetry.LogRequest(context.Background(), a.log, &ended)
 		},
 		Ready:   a.ready.Load,
+		Panic:   hooks.Exchange().Panic,
 		MaxBody: settings.BodyLimit, KeepAliveAfter: settings.KeepaliveAfter,
+		MaxConns: connections(a.simulated != nil),
 	})
 	a.metrics.Watch(a.levels)
 
