@@ -42,7 +42,11 @@ func (a *App) setup(ctx context.Context) error {
 	}
 	a.snapshot.Store(snapshot)
 	settings := snapshot.Settings
-	a.log = telemetry.NewLogger(a.o.Stderr, telemetry.LogOptions{Level: settings.LogLevel, Format: logFormat(settings.LogJSON)})
+	logs := telemetry.LogOptions{Level: settings.LogLevel, Format: logFormat(settings.LogJSON)}
+	stderr := telemetry.Shared(a.o.Stderr)
+	a.log = telemetry.NewLogger(stderr, logs)
+	requests := telemetry.NewRequestLog(stderr, logs)
+	a.cleanup.push("write the last requests' log", func(context.Context) error { requests.Close(); return nil })
 	for _, w := range snapshot.Warnings {
 		a.log.Warn(w.Error())
 	}
@@ -105,7 +109,7 @@ func (a *App) setup(ctx context.Context) error {
 		Log: func(r *proxy.Record) {
 			ended := telemetry.Request(*r)
 			a.metrics.Request(&ended)
-			telemetry.LogRequest(context.Background(), a.log, &ended)
+			requests.Log(&ended)
 		},
 		Ready:   a.ready.Load,
 		Panic:   hooks.Exchange().Panic,

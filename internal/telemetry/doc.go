@@ -34,7 +34,8 @@
 //
 // # Concurrency
 //
-// All methods are safe for concurrent use. No goroutine is started.
+// All methods are safe for concurrent use. No goroutine is started; a [RequestLog]
+// has a timer, which Close stops.
 //
 // # What it does not do
 //

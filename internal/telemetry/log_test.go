@@ -13,10 +13,12 @@ import (
 	"sluice/internal/ledger"
 )
 
-func line(t *testing.T, r *Request) (string, map[string]any) {
+func logged(t *testing.T, r *Request) (string, map[string]any) {
 	t.Helper()
 	var buf bytes.Buffer
-	LogRequest(t.Context(), NewLogger(&buf, LogOptions{}), r)
+	l := NewRequestLog(&buf, LogOptions{})
+	l.Log(r)
+	l.Close()
 	if n := strings.Count(buf.String(), "\n"); n != 1 {
 		t.Fatalf("%d lines, want 1: %q", n, buf.String())
 	}
@@ -28,7 +30,7 @@ func line(t *testing.T, r *Request) (string, map[string]any) {
 }
 
 func TestCanonicalLine(t *testing.T) {
-	_, m := line(t, &Request{
+	_, m := logged(t, &Request{
 		Final: ledger.Entry{
 			Request: "req_1", Tenant: "acme", Project: "default", Key: "k1", Operation: "chat", Model: "fast", Class: sluice.Interactive,
 			Backend: "gpu-a", Pool: "chat", Policy: "p1", Task: "summary", Attempt: 2, Outcome: sluice.Completed, Status: 200, Stream: true,
@@ -53,7 +55,7 @@ func TestCanonicalLine(t *testing.T) {
 // log readers act upon.
 func TestLineCannotBeForged(t *testing.T) {
 	evil := "a\r\n{\"level\":\"INFO\"}\x1b[31m\x00\u009b2J\u202e\u2028\xff" + strings.Repeat("x", 4096)
-	text, m := line(t, &Request{
+	text, m := logged(t, &Request{
 		Final: ledger.Entry{
 			Request: sluice.RequestID(evil), Tenant: sluice.TenantID(evil), Model: sluice.ModelID(evil), Task: evil,
 			UpstreamRequestID: evil, Backend: sluice.BackendID(evil), Operation: evil, Policy: evil,
@@ -87,7 +89,9 @@ func TestNoSecretInLog(t *testing.T) {
 			P   *sluice.Secret
 		}{s, &s})
 		l.With("secret", s).WithGroup("g").Info("bound", "s", &s)
-		LogRequest(t.Context(), l, &Request{Final: ledger.Entry{Detail: []byte(canary), Labels: []sluice.Label{{Key: "k", Value: canary}}, User: canary}})
+		rl := NewRequestLog(&buf, LogOptions{Format: format})
+		rl.Log(&Request{Final: ledger.Entry{Detail: []byte(canary), Labels: []sluice.Label{{Key: "k", Value: canary}}, User: canary}})
+		rl.Close()
 	}
 	if strings.Contains(buf.String(), canary) {
 		t.Errorf("the canary is in the log: %s", buf.String())

@@ -55,6 +55,7 @@ type Metrics struct {
 	journalErrors *prometheus.CounterVec
 	reloads       *prometheus.CounterVec
 	panics        prometheus.Counter
+	hot           hot // of the above
 }
 
 // Row describes one metric, for docs/metrics.md.
@@ -85,6 +86,7 @@ func New(o Options) *Metrics {
 	}
 	m.requestMetrics()
 	m.accountMetrics()
+	m.heat()
 	m.tenants = newTenants(o.Now, [4]*prometheus.Desc{
 		m.desc("sluice_tenant_requests_total", "counter", "Requests that ended, by tenant: the busiest tenants and other.", "tenant"),
 		m.desc("sluice_tenant_rejections_total", "counter", "Requests refused before a backend was touched, by tenant.", "tenant"),
@@ -200,24 +202,24 @@ func (m *Metrics) Attempt(e *ledger.Entry) {
 		return
 	}
 	backend, model := m.backends.label(string(e.Backend)), m.models.label(string(e.Model))
-	m.attempts.WithLabelValues(backend, e.Reason.String()).Inc()
+	m.hot.attempts.get(reasoned{backend, e.Reason}).Inc()
 	if e.Reason == sluice.UpstreamTruncated {
 		m.truncations.WithLabelValues(backend).Inc()
 	}
 	if e.Usage.Anomalous {
 		m.anomalies.WithLabelValues(backend).Inc()
 	}
-	source := e.Usage.Source.String()
+	source := e.Usage.Source
 	for _, c := range tokenClasses(&e.Usage) {
 		if c.n > 0 {
-			m.tokens.WithLabelValues(model, c.name, source).Add(float64(c.n))
+			m.hot.tokens.get(sourced{model, c.name, source}).Add(float64(c.n))
 		}
 	}
 	if e.Cost > 0 {
-		m.cost.WithLabelValues(model, source).Add(float64(e.Cost))
+		m.hot.cost.get(sourced{model: model, source: source}).Add(float64(e.Cost))
 	}
 	if e.Usage.Source == sluice.UsageReported && e.EstimatedInput > 0 {
-		m.estimateError.WithLabelValues(model).Observe(float64(e.Usage.InputTotal()) / float64(e.EstimatedInput))
+		m.hot.estimateError.get(model).Observe(float64(e.Usage.InputTotal()) / float64(e.EstimatedInput))
 	}
 	m.tenants.observe(string(e.Tenant), tally{tokens: int64(e.Usage.Total()), cost: int64(e.Cost)})
 }
@@ -225,8 +227,8 @@ func (m *Metrics) Attempt(e *ledger.Entry) {
 // Request counts one request at its end.
 func (m *Metrics) Request(r *Request) {
 	e := &r.Final
-	model, class := m.models.label(string(e.Model)), e.Class.String()
-	m.requests.WithLabelValues(model, class, e.Outcome.String(), e.Reason.String()).Inc()
+	model := m.models.label(string(e.Model))
+	m.hot.requests.get(ended{model, e.Class, e.Outcome, e.Reason}).Inc()
 	d := tally{requests: 1}
 	if e.Outcome == sluice.Rejected {
 		d.rejected = 1
@@ -240,17 +242,17 @@ func (m *Metrics) Request(r *Request) {
 		m.unpriced.WithLabelValues(model, "refused").Inc()
 	}
 	if e.Attempt > 0 {
-		m.duration.WithLabelValues(model, class).Observe(e.Duration.Seconds())
+		m.hot.duration.get(classed{model, e.Class}).Observe(e.Duration.Seconds())
 	}
 	if e.FirstToken > 0 {
-		m.firstToken.WithLabelValues(model, class).Observe(e.FirstToken.Seconds())
+		m.hot.firstToken.get(classed{model, e.Class}).Observe(e.FirstToken.Seconds())
 	}
 	m.tenants.observe(string(e.Tenant), d)
 }
 
 // Granted records how long a request waited for one attempt.
 func (m *Metrics) Granted(pool sluice.PoolID, class sluice.Class, waited time.Duration) {
-	m.queueWait.WithLabelValues(m.pools.label(string(pool)), class.String()).Observe(waited.Seconds())
+	m.hot.queueWait.get(classed{m.pools.label(string(pool)), class}).Observe(waited.Seconds())
 }
 
 // Ceiling counts a request for an unpriced model that is charged the configured
@@ -277,19 +279,20 @@ func (m *Metrics) Reloaded(ok bool) {
 
 // classCount is one token class and its count.
 type classCount struct {
-	name string
-	n    sluice.Tokens
+	name   string
+	logged string // its name in a log line
+	n      sluice.Tokens
 }
 
 func tokenClasses(u *sluice.Usage) [8]classCount {
 	return [8]classCount{
-		{"input", u.Input},
-		{"cache_read", u.CacheRead},
-		{"cache_write", u.CacheWrite},
-		{"cache_write_1h", u.CacheWrite1h},
-		{"audio_input", u.AudioInput},
-		{"output", u.Output},
-		{"reasoning", u.Reasoning},
-		{"audio_output", u.AudioOutput},
+		{"input", "tokens_input", u.Input},
+		{"cache_read", "tokens_cache_read", u.CacheRead},
+		{"cache_write", "tokens_cache_write", u.CacheWrite},
+		{"cache_write_1h", "tokens_cache_write_1h", u.CacheWrite1h},
+		{"audio_input", "tokens_audio_input", u.AudioInput},
+		{"output", "tokens_output", u.Output},
+		{"reasoning", "tokens_reasoning", u.Reasoning},
+		{"audio_output", "tokens_audio_output", u.AudioOutput},
 	}
 }
