@@ -107,7 +107,9 @@
 //     above it the 95th percentile is at most 12.5 % over and never under that of
 //     what is remembered, and the mean is within 6.25 %. Counts are halved every 128
 //     observations once 256 are held. The first level with 20 observations answers;
-//     without any, 512 tokens are held. A hold never exceeds its bound.
+//     without any, 512 tokens are held. A hold never exceeds its bound. Of an
+//     answer that has come to n tokens and goes on, [Model.Remaining] expects the
+//     mean of those that had n or more.
 //   - [Model.Generated] says how much of an answer that nobody has seen has been
 //     generated after a time. By backend, or by model while it has fewer than 8
 //     points, it is the inverse of the least-squares line of time over tokens,

@@ -54,17 +54,21 @@ func (h *histogram) quantile(percent int64) sluice.Tokens {
 }
 
 // mean is the mean with every bucket at its middle: within 6.25 %, rounded up.
-func (h *histogram) mean() sluice.Tokens {
-	if h.total == 0 {
-		return 0
-	}
-	sum := int64(0)
-	for i, n := range h.counts {
-		if n > 0 {
-			sum += int64(n) * int64(lowerEdge(i)+upperEdge(i))
+func (h *histogram) mean() sluice.Tokens { return h.meanFrom(0) }
+
+// meanFrom is the mean of what is at least n, 0 if there is none.
+func (h *histogram) meanFrom(n sluice.Tokens) sluice.Tokens {
+	sum, count := int64(0), int64(0)
+	for i := bucket(n); i < numBuckets; i++ {
+		if c := int64(h.counts[i]); c > 0 {
+			sum += c * int64(max(lowerEdge(i), n)+upperEdge(i))
+			count += c
 		}
 	}
-	return sluice.Tokens((sum + 2*h.total - 1) / (2 * h.total))
+	if count == 0 {
+		return 0
+	}
+	return sluice.Tokens((sum + 2*count - 1) / (2 * count))
 }
 
 // bucket is where n belongs: 0 to 15 by themselves, then steps to the octave.

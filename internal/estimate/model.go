@@ -124,6 +124,20 @@ func (m *Model) Output(k Key, bound sluice.Tokens) (expected, hold sluice.Tokens
 	return min(expected, hold), hold
 }
 
+// Remaining is the output that a request is expected to have produced in the end
+// if it has come to least and goes on: the mean of those answers that had as
+// much. It is from least to bound, bound alone where that is less.
+func (m *Model) Remaining(k Key, least, bound sluice.Tokens) sluice.Tokens {
+	if bound <= 0 {
+		return 0
+	}
+	n := m.cold / 2
+	if h := m.outputs(k); h != nil {
+		n = h.meanFrom(least)
+	}
+	return min(max(n, least), bound)
+}
+
 // outputs is the most specific history with enough in it to have a 95th
 // percentile, nil if there is none.
 func (m *Model) outputs(k Key) *histogram {

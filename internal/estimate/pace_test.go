@@ -172,3 +172,29 @@ func TestMulDiv(t *testing.T) {
 		}
 	}
 }
+
+// An answer that has come far is expected to be one of the long ones.
+func TestRemaining(t *testing.T) {
+	m, k := New(Options{}), key("acme", "m", "")
+	if got := m.Remaining(k, 0, 1000); got != 256 {
+		t.Errorf("cold: got %d, want 256", got)
+	}
+	for i := range 100 {
+		m.ObserveOutput(k, sluice.Tokens(10+i%2*990))
+	}
+	expected, _ := m.Output(k, 4000)
+	for _, tt := range []struct{ least, bound, low, high sluice.Tokens }{
+		{0, 4000, expected, expected},
+		{10, 4000, expected, expected},
+		{11, 4000, 940, 1060},
+		{1020, 4000, 1020, 1030},
+		{3000, 4000, 3000, 3000},
+		{11, 500, 500, 500},
+		{600, 500, 500, 500},
+		{5, 0, 0, 0},
+	} {
+		if got := m.Remaining(k, tt.least, tt.bound); got < tt.low || got > tt.high {
+			t.Errorf("from %d within %d: got %d, want %d to %d", tt.least, tt.bound, got, tt.low, tt.high)
+		}
+	}
+}

@@ -28,24 +28,28 @@ func (t *times) end() {
 // nobody saw.
 //
 // An answer in one piece is generated before any of it shows: as far as the time
-// until it was given up, or its headers came, lets expect. So is hidden
+// until it was given up, or its headers came, lets expect, but never more than the
+// hold, since the time tells nothing of a backend that hangs. So is hidden
 // reasoning, until the first content. A backend that does not stop with the
-// connection goes on to the end of an answer such as others had. None of it is
-// more than the hold: the time tells nothing of a backend that hangs.
+// connection goes on to the end, as far off as it was for others that had come
+// as far.
 func (t *turn) withUnseen(a *attempt, u sluice.Usage) sluice.Usage {
 	if !t.r.Head.Op.Generates() {
 		return u
 	}
-	stops, w := a.place.Backend.StopsOnCancel, &t.plan.work
+	stops := a.place.Backend.StopsOnCancel
 	switch {
 	case !t.r.Head.Stream:
 		n, known := t.generated(a, a.times.untilHead())
-		if !stops || !known {
-			n = max(n, w.Output)
+		if !known {
+			n = t.plan.work.Output
+		}
+		if !stops {
+			n = t.remaining(a, n)
 		}
 		u.Output = max(u.Output, n-u.Reasoning)
 	case !stops:
-		u.Output = max(u.Output, w.Output-u.Reasoning)
+		u.Output = max(u.Output, t.remaining(a, u.OutputTotal())-u.Reasoning)
 	case a.tap.Covered() == 0:
 		u.Reasoning = max(u.Reasoning, t.hidden(a))
 	}
@@ -67,6 +71,13 @@ func (t *turn) generated(a *attempt, after time.Duration) (sluice.Tokens, bool) 
 	defer t.x.mu.Unlock()
 	n, ok := t.x.o.Learned.Generated(placeOf(a), after)
 	return min(n*t.choices(), t.plan.work.OutputHold, t.bound(a)), ok
+}
+
+// remaining is what an answer that had come to least has in the end.
+func (t *turn) remaining(a *attempt, least sluice.Tokens) sluice.Tokens {
+	t.x.mu.Lock()
+	defer t.x.mu.Unlock()
+	return t.x.o.Learned.Remaining(t.key(a.place.Backend), least, t.bound(a))
 }
 
 // hidden is the hidden reasoning of a stream that was cut, in which none was

@@ -27,7 +27,12 @@ func TestUnseenOutputIsChargedByTime(t *testing.T) {
 			return time.Duration(float64(n)*r.Float64()*7e6) + 50*time.Millisecond
 		}, 5},
 		{"in one piece, before it has begun", false, "[[delay=5s!tokens=%d]]", 20, false, func(*rand.Rand, int) time.Duration { return time.Second }, 0},
-		{"in one piece, of one that runs on", false, "[[tokens=%d]]", 20, true, func(*rand.Rand, int) time.Duration { return 100 * time.Millisecond }, 20}, // the mean of others, not its own
+		{"in one piece, of one that runs on", false, "[[tokens=%d]]", 20, true, func(r *rand.Rand, _ int) time.Duration {
+			return time.Duration(50+r.IntN(1500)) * time.Millisecond
+		}, 15}, // what is learned lacks the long ones, since these are cut
+		{"a stream of one that runs on", true, "[[tokens=%d]]", 20, true, func(r *rand.Rand, _ int) time.Duration {
+			return time.Duration(50+r.IntN(1500)) * time.Millisecond
+		}, 15},
 		{"thinking in hiding", true, "[[reasoning=400!tokens=%d]]", 420, false, func(r *rand.Rand, _ int) time.Duration {
 			return time.Duration(r.IntN(6000)) * time.Millisecond
 		}, 5},
@@ -45,7 +50,7 @@ func TestUnseenOutputIsChargedByTime(t *testing.T) {
 			inBubble(t, setup{places: []place{{runsOn: tt.runsOn}}, before: before}, func(t *testing.T, r *rig) {
 				defer p.Close()
 				rnd := rand.New(rand.NewPCG(3, 4))
-				for i := range 100 {
+				for i := range 160 {
 					n := tt.least + rnd.IntN(300)
 					a := chat(tt.stream, fmt.Sprintf(tt.text, n))
 					ctx, cancel := context.WithCancel(t.Context())
