@@ -72,6 +72,7 @@ func TestExplain(t *testing.T) {
 	if len(x.Steps) != 2 || x.Outcome != "completed" || x.Total.Tokens["input"] != 11 || x.Total.CostNanodollars != 18 || x.Total.Source != "estimated" || x.Total.BudgetCost == "" {
 		t.Errorf("got %+v", x)
 	}
+	whole(t, "explain", &x.Request)
 	if !x.Steps[1].Fallback || len(x.Steps[0].Candidates) != 2 || x.Steps[0].Candidates[1].Left != "unhealthy" {
 		t.Errorf("decisions: %+v", x.Steps)
 	}
@@ -86,6 +87,14 @@ func TestExplain(t *testing.T) {
 	b.do("GET", "/admin/v1/requests/rr", "", 200, &x)
 	if x.Refusal == nil || x.Refusal.Limit != "input_tokens_per_minute" || x.Refusal.Used.String() != "300" || x.Steps[0].Attempt != 0 {
 		t.Errorf("refusal: %+v", x.Refusal)
+	}
+}
+
+// whole wants the figures of rx, which took two attempts.
+func whole(t *testing.T, what string, r *Request) {
+	t.Helper()
+	if r.Input != 11 || r.Output != 3 || r.CostNanodollars != 18 || r.UsageSource != "estimated" || r.Backend != "oai" {
+		t.Errorf("%s tells %+v", what, r)
 	}
 }
 
@@ -107,6 +116,9 @@ func TestRecentPages(t *testing.T) {
 				t.Errorf("%s came twice or out of order", r.ID)
 			}
 			seen[r.ID], last = true, r.At
+			if r.ID == "rx" {
+				whole(t, "the list", &r)
+			}
 		}
 		if after = page.Next; after == "" {
 			break

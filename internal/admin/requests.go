@@ -34,23 +34,24 @@ type Request struct {
 	Outcome         string        `json:"outcome"`
 	Reason          string        `json:"reason,omitempty"`
 	Status          int           `json:"status" doc:"HTTP status the client got; 499 if it had left"`
-	Input           sluice.Tokens `json:"input_tokens" doc:"Of the last attempt, cached or not"`
-	Output          sluice.Tokens `json:"output_tokens" doc:"Of the last attempt, reasoning included"`
-	UsageSource     string        `json:"usage_source"`
-	Cost            string        `json:"cost" doc:"Of the last attempt"`
+	Input           sluice.Tokens `json:"input_tokens" doc:"Over all attempts, cached or not"`
+	Output          sluice.Tokens `json:"output_tokens" doc:"Over all attempts, reasoning included"`
+	UsageSource     string        `json:"usage_source" doc:"Of the least trusted attempt that took anything"`
+	Cost            string        `json:"cost" doc:"Over all attempts"`
 	CostNanodollars int64         `json:"cost_nanodollars"`
 	QueuedSeconds   float64       `json:"queued_seconds"`
 	FirstSeconds    float64       `json:"first_token_seconds,omitempty"`
 	Seconds         float64       `json:"duration_seconds"`
 }
 
-func requestView(e *ledger.Entry) Request {
+// requestView tells a request by its final entry and what it took in all.
+func requestView(e *ledger.Entry, whole *ledger.Sum) Request {
 	return Request{
 		ID: string(e.Request), At: e.At.UTC(), Tenant: string(e.Tenant), Project: string(e.Project), Key: string(e.Key), User: string(e.User),
 		Task: e.Task, Class: e.Class.String(), Operation: e.Operation, Model: string(e.Model), Backend: string(e.Backend), UpstreamID: e.UpstreamRequestID, Attempts: e.Attempt,
 		Outcome: e.Outcome.String(), Reason: e.Reason.String(), Status: e.Status,
-		Input: e.Usage.InputTotal(), Output: e.Usage.OutputTotal(), UsageSource: e.Usage.Source.String(),
-		Cost: e.Cost.String(), CostNanodollars: int64(e.Cost),
+		Input: whole.Usage.InputTotal(), Output: whole.Usage.OutputTotal(), UsageSource: whole.Usage.Source.String(),
+		Cost: whole.Cost.String(), CostNanodollars: int64(whole.Cost),
 		QueuedSeconds: e.Queued.Seconds(), FirstSeconds: e.FirstToken.Seconds(), Seconds: e.Duration.Seconds(),
 	}
 }
@@ -171,8 +172,12 @@ func chargeOf(u *sluice.Usage, cost, high sluice.Nano, version string) Charge {
 // and not empty.
 func explanationOf(entries []ledger.Entry) Explanation {
 	last := &entries[len(entries)-1]
+	var whole ledger.Sum
+	for i := range entries {
+		whole.Add(&entries[i])
+	}
 	x := Explanation{
-		Request: requestView(last), Dialect: last.Dialect, Stream: last.Stream, Policy: last.Policy, Ended: last.Ended.UTC(), Late: last.Late,
+		Request: requestView(last, &whole), Dialect: last.Dialect, Stream: last.Stream, Policy: last.Policy, Ended: last.Ended.UTC(), Late: last.Late,
 		Estimate: Estimate{Input: last.EstimatedInput, OutputBound: last.OutputBound, Held: last.HeldSpend.String()},
 	}
 	for _, l := range last.Labels {
@@ -181,19 +186,12 @@ func explanationOf(entries []ledger.Entry) Explanation {
 		}
 		x.Labels[l.Key] = l.Value
 	}
-	var sum sluice.Usage
-	var cost, high sluice.Nano
-	sum.Source = sluice.UsageReported
 	for i := range entries {
 		e := &entries[i]
-		addUsage(&sum, &e.Usage)
-		cost += e.Cost
-		high += max(e.Cost, e.CostHigh)
 		x.Steps = append(x.Steps, attemptOf(e))
 		x.decisions(&x.Steps[i], e.Detail)
 	}
-	x.Total = chargeOf(&sum, cost, high, last.PriceVersion)
-	x.Request.Cost, x.Request.CostNanodollars = cost.String(), int64(cost)
+	x.Total = chargeOf(&whole.Usage, whole.Cost, whole.CostHigh, last.PriceVersion)
 	return x
 }
 
@@ -204,27 +202,6 @@ func attemptOf(e *ledger.Entry) Attempt {
 		Outcome: e.Outcome.String(), Reason: e.Reason.String(),
 		QueuedSeconds: e.Queued.Seconds(), FirstSeconds: e.FirstToken.Seconds(), Seconds: e.Duration.Seconds(),
 		Charge: chargeOf(&e.Usage, e.Cost, e.CostHigh, e.PriceVersion),
-	}
-}
-
-// addUsage sums attempts. The source of a sum is that of its least trusted part
-// that took anything.
-func addUsage(sum, u *sluice.Usage) {
-	sum.Input += u.Input
-	sum.CacheRead += u.CacheRead
-	sum.CacheWrite += u.CacheWrite
-	sum.CacheWrite1h += u.CacheWrite1h
-	sum.AudioInput += u.AudioInput
-	sum.Output += u.Output
-	sum.Reasoning += u.Reasoning
-	sum.AudioOutput += u.AudioOutput
-	sum.ToolCalls += u.ToolCalls
-	sum.WebSearches += u.WebSearches
-	sum.Anomalous = sum.Anomalous || u.Anomalous
-	if u.Source != sluice.UsageNone {
-		sum.Source = min(sum.Source, u.Source)
-	} else if sum.Total() == 0 {
-		sum.Source = sluice.UsageNone
 	}
 }
 
@@ -360,7 +337,7 @@ func (a *API) recent(ctx context.Context, in *recentIn) (*recentOut, error) {
 	out := &recentOut{}
 	out.Body.Requests = make([]Request, 0, len(page.Entries))
 	for i := range page.Entries {
-		out.Body.Requests = append(out.Body.Requests, requestView(&page.Entries[i]))
+		out.Body.Requests = append(out.Body.Requests, requestView(&page.Entries[i], &page.Whole[i]))
 	}
 	out.Body.Next = cursorText(page.Next)
 	return out, nil

@@ -172,10 +172,11 @@ type RecentQuery struct {
 	Limit  int     // 0 is 100, at most MaxRecent
 }
 
-// RecentPage is one page: the final entry of each request, without its Detail.
+// RecentPage is one page of requests.
 type RecentPage struct {
-	Entries []Entry
-	Next    Cursor // zero when there is no more
+	Entries []Entry // the final entry of each, without its Detail
+	Whole   []Sum   // what each took over all its attempts, in the order of Entries
+	Next    Cursor  // zero when there is no more
 }
 
 // Spend is what was used in one fixed window at one scope, to seed counters at

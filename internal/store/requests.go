@@ -36,7 +36,7 @@ func (db *DB) Explain(ctx context.Context, o ledger.Owner, id sluice.RequestID) 
 }
 
 // Recent lists requests that have ended, newest arrival first, by their final
-// entries without Detail.
+// entries without Detail, and what each took over all its attempts.
 func (db *DB) Recent(ctx context.Context, q ledger.RecentQuery) (ledger.RecentPage, error) {
 	limit := cmp.Or(q.Limit, 100)
 	if limit < 1 || limit > ledger.MaxRecent {
@@ -57,9 +57,8 @@ func (db *DB) Recent(ctx context.Context, q ledger.RecentQuery) (ledger.RecentPa
 		at := len(c.args)
 		c.add(fmt.Sprintf("(at_us < $%d OR request_id < $?)", at), string(q.Before.Request))
 	}
-	columns := strings.Join(entryColumns[:len(entryColumns)-1], ", ") + ", ''"
 	rows, err := db.read.QueryContext(ctx, fmt.Sprintf(
-		"SELECT %s FROM entries%s ORDER BY at_us DESC, request_id DESC LIMIT %d", columns, c.where(), limit+1,
+		"SELECT %s FROM entries%s ORDER BY at_us DESC, request_id DESC LIMIT %d", plainColumns, c.where(), limit+1,
 	), c.args...)
 	if err != nil {
 		return ledger.RecentPage{}, fmt.Errorf("list requests: %w", err)
@@ -73,5 +72,42 @@ func (db *DB) Recent(ctx context.Context, q ledger.RecentQuery) (ledger.RecentPa
 		last := entries[limit-1]
 		page.Next = ledger.Cursor{At: last.At, Request: last.Request}
 	}
-	return page, nil
+	page.Whole, err = db.whole(ctx, page.Entries)
+	return page, err
+}
+
+// plainColumns are an entry's columns with an empty detail.
+var plainColumns = strings.Join(entryColumns[:len(entryColumns)-1], ", ") + ", ''"
+
+// whole adds to each final entry the request's earlier attempts, which few have.
+func (db *DB) whole(ctx context.Context, finals []ledger.Entry) ([]ledger.Sum, error) {
+	sums := make([]ledger.Sum, len(finals))
+	at := make(map[sluice.RequestID]int)
+	var marks []string
+	var ids []any
+	for i := range finals {
+		sums[i].Add(&finals[i])
+		if finals[i].Attempt > 1 {
+			at[finals[i].Request] = i
+			ids = append(ids, string(finals[i].Request))
+			marks = append(marks, fmt.Sprintf("$%d", len(ids)))
+		}
+	}
+	if len(ids) == 0 {
+		return sums, nil
+	}
+	rows, err := db.read.QueryContext(ctx, fmt.Sprintf(
+		"SELECT %s FROM entries WHERE final = 0 AND request_id IN (%s) ORDER BY request_id, attempt", plainColumns, strings.Join(marks, ", "),
+	), ids...)
+	if err != nil {
+		return nil, fmt.Errorf("read earlier attempts: %w", err)
+	}
+	earlier, err := collect(rows, scanEntry)
+	if err != nil {
+		return nil, err
+	}
+	for i := range earlier {
+		sums[at[earlier[i].Request]].Add(&earlier[i])
+	}
+	return sums, nil
 }

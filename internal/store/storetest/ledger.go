@@ -162,9 +162,12 @@ func testRecent(t *testing.T, fresh Fresh) {
 	for {
 		page, err := db.Recent(t.Context(), ledger.RecentQuery{Owner: ledger.Everyone(), Before: before, Limit: 7})
 		must(t, err)
-		for _, e := range page.Entries {
+		for i, e := range page.Entries {
 			if len(e.Detail) > 0 || e.Tenant == "" {
 				t.Errorf("entry %+v", e)
+			}
+			if whole := wholeOf(es, e.Request); page.Whole[i] != whole {
+				t.Errorf("%s took %+v, want %+v", e.Request, page.Whole[i], whole)
 			}
 			got = append(got, e.Request)
 		}
@@ -188,6 +191,16 @@ func testRecent(t *testing.T, fresh Fresh) {
 	}
 	_, err = db.Recent(t.Context(), ledger.RecentQuery{Limit: ledger.MaxRecent + 1})
 	wantKind(t, err, sluice.KindInvalid)
+}
+
+// wholeOf adds up a request's attempts.
+func wholeOf(es []ledger.Entry, id sluice.RequestID) (s ledger.Sum) {
+	for i := range es {
+		if es[i].Request == id {
+			s.Add(&es[i])
+		}
+	}
+	return s
 }
 
 func cmpID(a, b sluice.RequestID) int {
