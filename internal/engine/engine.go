@@ -128,8 +128,9 @@ type pool struct {
 	spec    *route.Pool
 	queue   *sched.Queue[*request]
 	places  []*route.Place
-	left    []route.Left // scratch: one word per place
-	scanned uint64       // the epoch in which the queue was last searched for requests to move
+	leaving []*route.Place // taken out of the table while they ran something; for the view
+	left    []route.Left   // scratch: one word per place
+	scanned uint64         // the epoch in which the queue was last searched for requests to move
 }
 
 // running is how many attempts run on the pool's backends.

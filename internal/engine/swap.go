@@ -70,6 +70,7 @@ func (e *Engine) renew(p *pool, spec *route.Pool) *pool {
 	}
 	p.spec = spec
 	p.queue.SetBounds(bounds)
+	before := slices.Concat(p.leaving, p.places)
 	p.places = make([]*route.Place, 0, len(spec.Backends))
 	var joining []*route.Place
 	for _, b := range spec.Backends {
@@ -81,6 +82,12 @@ func (e *Engine) renew(p *pool, spec *route.Pool) *pool {
 		}
 		pl.Backend, pl.Retired = b, false
 		p.places = append(p.places, pl)
+	}
+	p.leaving = nil
+	for _, pl := range before {
+		if pl.Running() > 0 && !slices.Contains(p.places, pl) && !slices.Contains(p.leaving, pl) {
+			p.leaving = append(p.leaving, pl)
+		}
 	}
 	others := slices.DeleteFunc(slices.Clone(p.places), func(pl *route.Place) bool { return slices.Contains(joining, pl) })
 	for _, pl := range joining {

@@ -228,7 +228,11 @@ func (s *script) print() {
 		c := p.Counts
 		s.printf("pool %s: %d wait, %d enqueued, %d dispatched, %d cancelled, %d rejected, %d moved\n", p.ID, p.Waiting, c.Enqueued, c.Dispatched, c.Cancelled, c.Rejected, c.Moved)
 		for _, b := range p.Backends {
-			s.printf("  %s: %d of %d, kv %d, prefill %d, %s\n", b.ID, b.Running, b.Concurrency, b.KVTokens, b.Prefill, b.Health)
+			s.printf("  %s: %d of %d, kv %d, prefill %d, %s", b.ID, b.Running, b.Concurrency, b.KVTokens, b.Prefill, b.Health)
+			if b.Retired {
+				s.printf(", retired")
+			}
+			s.printf("\n")
 		}
 	}
 	for _, a := range v.Top {

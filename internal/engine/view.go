@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"sluice/internal/quota"
+	"sluice/internal/route"
 )
 
 // Dump is a picture of the engine with at most limit accounts, and at most limit
@@ -40,7 +41,10 @@ func (p *pool) view(now time.Time, limit int) PoolView {
 	if p.queue.Len() > 0 || !p.open(now) {
 		v.Wait = p.queue.Wait(p.queue.Len(), p.running())
 	}
-	for _, pl := range p.places[:min(limit, len(p.places))] {
+	for _, pl := range p.shown() {
+		if len(v.Backends) == limit {
+			break
+		}
 		b := BackendView{
 			ID: pl.Backend.ID, Running: pl.Running(), Concurrency: pl.Slots(),
 			KVTokens: pl.KV(), Prefill: pl.Prefill(), Health: pl.Health.State(now), Retired: pl.Retired,
@@ -51,6 +55,17 @@ func (p *pool) view(now time.Time, limit int) PoolView {
 		v.Backends = append(v.Backends, b)
 	}
 	return v
+}
+
+// shown is the pool's places, and those that finish what they run.
+func (p *pool) shown() []*route.Place {
+	out := slices.Clone(p.places)
+	for _, pl := range p.leaving {
+		if pl.Retired && pl.Running() > 0 {
+			out = append(out, pl)
+		}
+	}
+	return out
 }
 
 // busiest is the accounts with the most requests that wait or run.
