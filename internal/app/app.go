@@ -13,9 +13,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"sluice"
 	"sluice/internal/admin"
 	"sluice/internal/admit"
 	"sluice/internal/auth"
+	"sluice/internal/catalog"
 	"sluice/internal/config"
 	"sluice/internal/egress"
 	"sluice/internal/fakellm"
@@ -69,7 +71,9 @@ type App struct {
 	ready               atomic.Bool // store there, counters seeded
 	draining            atomic.Bool
 
-	reloading  sync.Mutex // serialises reloads
+	reloading  sync.Mutex                     // serialises reloads
+	prices     *catalog.Catalog               // guarded by reloading, like retired; nil until it is read
+	retired    map[sluice.BackendID]time.Time // when backends that are gone were taken away
 	reloads    atomic.Pointer[reloadState]
 	devKey     string // credential of the development tenant; empty with a configuration file
 	firstToken string // the bootstrap token, on the run that made it
@@ -93,7 +97,7 @@ func New(ctx context.Context, o Options) (*App, error) {
 	if o.Program == "" {
 		o.Program = "sluice"
 	}
-	a := &App{o: o, started: time.Now(), failed: make(chan error, 2)}
+	a := &App{o: o, started: time.Now(), failed: make(chan error, 2), retired: map[sluice.BackendID]time.Time{}}
 	if err := a.setup(ctx); err != nil {
 		return nil, errors.Join(err, a.cleanup.run(ctx))
 	}

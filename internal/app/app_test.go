@@ -2,6 +2,7 @@ package app
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -88,7 +89,7 @@ func (b *bench) stop() {
 	if b.app == nil {
 		return
 	}
-	if err := b.app.Stop(b.t.Context()); err != nil {
+	if err := b.app.Stop(context.WithoutCancel(b.t.Context())); err != nil { // a cleanup's context has ended
 		b.t.Error(err)
 	}
 	b.app = nil

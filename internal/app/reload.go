@@ -36,11 +36,12 @@ func (a *App) read() (*config.Snapshot, error) {
 	if a.o.Data != "" {
 		cfg.Data = a.o.Data
 	}
-	prices, err := catalog.Load()
-	if err != nil {
-		return nil, err
+	if a.prices == nil { // it is that of the binary: it does not change
+		if a.prices, err = catalog.Load(); err != nil {
+			return nil, err
+		}
 	}
-	o := config.CompileOptions{Lookup: known(prices), Hasher: a.hasher}
+	o := config.CompileOptions{Lookup: known(a.prices), Hasher: a.hasher}
 	if simulates(cfg) {
 		if o.SimulatedURL, err = a.simulate(); err != nil {
 			return nil, err
@@ -96,6 +97,7 @@ func (a *App) swap() (admin.Reloaded, error) {
 		return admin.Reloaded{}, err
 	}
 	before := a.snapshot.Load()
+	a.keepTargets(before, next)
 	// The targets of new backends must be known before the engine grants one.
 	a.snapshot.Store(next)
 	if err := a.gate.Swap(next.Table); err != nil {
@@ -113,6 +115,35 @@ func (a *App) swap() (admin.Reloaded, error) {
 		out.Warnings = append(out.Warnings, "restart to put in force: "+strings.Join(fixed, ", "))
 	}
 	return out, nil
+}
+
+// keepTarget is how long a target outlives its backend. It is needed between the
+// grant of a place and the look-up, for requests that are granted one just before
+// a reload takes the backend away.
+const keepTarget = time.Minute
+
+// keepTargets takes the targets of backends that are gone over into a snapshot
+// that is not in force yet.
+func (a *App) keepTargets(before, next *config.Snapshot) {
+	now := time.Now()
+	for id := range next.Targets {
+		delete(a.retired, id)
+	}
+	for id, t := range before.Targets {
+		if _, stays := next.Targets[id]; stays {
+			continue
+		}
+		since, known := a.retired[id]
+		if !known {
+			since = now
+			a.retired[id] = now
+		}
+		if now.Sub(since) < keepTarget {
+			next.Targets[id] = t
+		} else {
+			delete(a.retired, id)
+		}
+	}
 }
 
 // problemList carries a configuration's problems to the admin API.
