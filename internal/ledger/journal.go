@@ -246,10 +246,14 @@ func (j *Journal) Lag() Lag {
 	return l
 }
 
-// Err is why the last write or fsync failed, nil once one has succeeded since.
+// Err is why beginnings are refused: the last write or fsync failed, or the
+// ballast is not set aside again since. It is nil once that has succeeded.
 func (j *Journal) Err() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if j.err == nil && j.noSpare {
+		return errNoSpare
+	}
 	return j.err
 }
 
