@@ -32,7 +32,7 @@ func (b *bench) fill(n int) {
 	second := first
 	second.Attempt, second.Final, second.Outcome, second.Reason, second.Status, second.Backend = 2, true, sluice.Completed, sluice.ReasonNone, 200, "oai"
 	second.Usage, second.Cost, second.CostHigh = sluice.Usage{Input: 6, Output: 3, Source: sluice.UsageReported}, 11, 11
-	second.Detail = []byte(`{"fallback":true,"candidates":[{"pool":"hosted","backend":"oai"}]}`)
+	second.Detail = []byte(`{"fallback":true,"candidates":[{"pool":"hosted","backend":"oai"}],"rates":{"input":250000000,"output":0}}`)
 	refused := ledger.Entry{
 		Request: "rr", At: b.now.Add(-2 * time.Hour), Ended: b.now, Tenant: "other", Model: "fast", Final: true, Outcome: sluice.Rejected, Reason: sluice.RateLimited, Status: 429,
 		Detail: []byte(`{"refusal":{"scope":"tenant","id":"other","dimension":"input_tokens","window":"minute","amount":1000,"requested":900,"used":300,"held":50}}`),
@@ -73,6 +73,9 @@ func TestExplain(t *testing.T) {
 		t.Errorf("got %+v", x)
 	}
 	whole(t, "explain", &x.Request)
+	if r := x.Steps[1].Charge.Rates; len(r) != 2 || r["input"] != "$0.25" || r["output"] != "$0.00" || x.Steps[1].Facts != nil {
+		t.Errorf("rates: %+v", x.Steps[1])
+	}
 	if !x.Steps[1].Fallback || len(x.Steps[0].Candidates) != 2 || x.Steps[0].Candidates[1].Left != "unhealthy" {
 		t.Errorf("decisions: %+v", x.Steps)
 	}

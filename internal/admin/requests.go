@@ -91,6 +91,7 @@ type Charge struct {
 	CostNanodollars int64                    `json:"cost_nanodollars"`
 	BudgetCost      string                   `json:"budget_cost,omitempty" doc:"What a hard budget was charged, where it is more"`
 	PriceVersion    string                   `json:"price_version,omitempty"`
+	Rates           map[string]string        `json:"rates,omitempty" doc:"Of an attempt: what a million of each class that was used is charged, as it was settled; web_search and request count calls"`
 }
 
 // Attempt is one call to one backend.
@@ -247,6 +248,13 @@ func (x *Explanation) decisions(at *Attempt, detail []byte) {
 	}
 	take("candidates", &at.Candidates)
 	take("fallback", &at.Fallback)
+	var rates map[string]int64 // nano-dollars per million
+	if take("rates", &rates); len(rates) > 0 {
+		at.Charge.Rates = make(map[string]string, len(rates))
+		for class, r := range rates {
+			at.Charge.Rates[class] = sluice.Nano(r).String()
+		}
+	}
 	var limits []limitFact
 	if take("limits", &limits); len(limits) > 0 {
 		x.Limits = nil // those of the last attempt stay

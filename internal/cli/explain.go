@@ -183,22 +183,30 @@ func step(w io.Writer, s *admin.Attempt) {
 		}
 	}
 	fmt.Fprintf(w, "%-11stook %s\n", "", charge(&s.Charge))
+	if len(s.Charge.Rates) > 0 {
+		fmt.Fprintf(w, "%-11sat %s per million\n", "", strings.Join(byClass(s.Charge.Rates, "%s %s"), ", "))
+	}
+}
+
+// tokenClasses are the classes in the order in which they are told.
+var tokenClasses = []string{"input", "cache_read", "cache_write", "cache_write_1h", "audio_input", "output", "reasoning", "audio_output"}
+
+// byClass writes a figure of each class, those that this version does not know
+// last.
+func byClass[T any](m map[string]T, format string) []string {
+	names := slices.DeleteFunc(sortedKeys(m), func(name string) bool { return slices.Contains(tokenClasses, name) })
+	var parts []string
+	for _, name := range slices.Concat(tokenClasses, names) {
+		if v, ok := m[name]; ok {
+			parts = append(parts, fmt.Sprintf(format, v, strings.ReplaceAll(name, "_", " ")))
+		}
+	}
+	return parts
 }
 
 // charge writes usage and cost on one line.
 func charge(c *admin.Charge) string {
-	classes := []string{"input", "cache_read", "cache_write", "cache_write_1h", "audio_input", "output", "reasoning", "audio_output"}
-	var parts []string
-	for _, name := range classes {
-		if n := c.Tokens[name]; n != 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, strings.ReplaceAll(name, "_", " ")))
-		}
-	}
-	for _, name := range sortedKeys(c.Tokens) {
-		if !slices.Contains(classes, name) {
-			parts = append(parts, fmt.Sprintf("%d %s", c.Tokens[name], name))
-		}
-	}
+	parts := byClass(c.Tokens, "%d %s")
 	if len(parts) == 0 {
 		return "nothing, " + c.Cost
 	}

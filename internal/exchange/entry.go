@@ -34,7 +34,7 @@ func (t *turn) entry(a *attempt, u sluice.Usage, cost, high sluice.Nano) ledger.
 	e.Attempt, e.Pool, e.Backend, e.Provider, e.Policy = a.place.Attempt, a.place.Pool, b.ID, b.Provider, a.place.Policy
 	e.UpstreamModel, e.ServedModel, e.UpstreamRequestID = b.Model, a.tap.ServedModel(), a.provider
 	e.PriceVersion, e.HeldSpend, e.EstimatedInput = a.priceVersion(), a.place.HeldSpend, a.input
-	e.Detail = t.detail(a)
+	e.Detail = withRates(t.detail(a), a, &u)
 	return e
 }
 
@@ -50,6 +50,45 @@ func (t *turn) record(e *ledger.Entry) {
 	if h.Anomaly != nil && e.Usage.Anomalous {
 		h.Anomaly(e)
 	}
+}
+
+// withRates adds what the classes that were used are charged, in nano-dollars per
+// million: price books change, and an entry must still tell at what it was settled.
+func withRates(detail []byte, a *attempt, u *sluice.Usage) []byte {
+	if a.price == nil || u.Source == sluice.UsageNone {
+		return detail
+	}
+	rates := a.price.RatesFor(u.ServiceTier, u.InputTotal())
+	b := append(detail[:len(detail)-1], `,"rates":{`...)
+	first := true
+	for _, c := range [...]struct {
+		name string
+		n    int64
+		p    sluice.Price
+	}{
+		{"input", int64(u.Input), rates.Input},
+		{"cache_read", int64(u.CacheRead), rates.CacheRead},
+		{"cache_write", int64(u.CacheWrite), rates.CacheWrite},
+		{"cache_write_1h", int64(u.CacheWrite1h), rates.CacheWrite1h},
+		{"audio_input", int64(u.AudioInput), rates.AudioInput},
+		{"output", int64(u.Output), rates.Output},
+		{"reasoning", int64(u.Reasoning), rates.Reasoning},
+		{"audio_output", int64(u.AudioOutput), rates.AudioOutput},
+		{"web_search", u.WebSearches, a.price.WebSearch},
+		{"request", int64(max(a.price.Request, 0)), a.price.Request},
+	} {
+		if c.n <= 0 {
+			continue
+		}
+		if !first {
+			b = append(b, ',')
+		}
+		first = false
+		b = appendWord(b, c.name)
+		b = append(b, ':')
+		b = strconv.AppendInt(b, int64(max(c.p, 0)), 10) // free is below 0
+	}
+	return append(b, "}}"...)
 }
 
 // withRefusal adds the limit that refused a request to its detail, in the words

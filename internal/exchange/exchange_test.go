@@ -8,6 +8,7 @@ import (
 
 	"sluice"
 	"sluice/internal/engine"
+	"sluice/internal/price"
 	"sluice/internal/route"
 	"sluice/internal/wire"
 )
@@ -31,6 +32,37 @@ func TestDetailIsJSON(t *testing.T) {
 		}
 		if of != nil && (len(got["candidates"].([]any)) != maxCandidates || got["failure"] != "upstream_error" || len(got["limits"].([]any)) != 2) {
 			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// An entry tells at what it was settled, in the tier that it was served in.
+func TestDetailHasRates(t *testing.T) {
+	tn := &turn{r: &Request{Head: &wire.Head{}}}
+	row := &price.Row{
+		Rates:    price.Rates{Input: 3e9, CacheRead: price.Free, Output: 15e9},
+		Tiers:    []price.Tier{{AboveInput: 100, Rates: price.Rates{Input: 6e9}}},
+		Variants: map[string][]price.Tier{"flex": {{Rates: price.Rates{Input: 1e9, Output: 5e9}}}},
+	}
+	for name, tt := range map[string]struct {
+		price *price.Row
+		u     sluice.Usage
+		want  string
+	}{
+		"plain":     {row, sluice.Usage{Input: 1, CacheRead: 1, Output: 1, Source: sluice.UsageReported}, `{"input":3000000000,"cache_read":0,"output":15000000000}`},
+		"long":      {row, sluice.Usage{Input: 101, Source: sluice.UsageReported}, `{"input":6000000000}`},
+		"flex":      {row, sluice.Usage{Input: 1, Reasoning: 1, ServiceTier: "flex", Source: sluice.UsageEstimated}, `{"input":1000000000,"reasoning":5000000000}`},
+		"nothing":   {row, sluice.Usage{Source: sluice.UsageNone}, ""},
+		"no charge": {nil, sluice.Usage{Input: 1, Source: sluice.UsageReported}, ""},
+	} {
+		a := &attempt{price: tt.price}
+		var got struct {
+			Rates    json.RawMessage `json:"rates"`
+			Estimate json.RawMessage `json:"estimate"`
+		}
+		detail := withRates(tn.detail(a), a, &tt.u)
+		if err := json.Unmarshal(detail, &got); err != nil || string(got.Rates) != tt.want || len(got.Estimate) == 0 {
+			t.Errorf("%s: %v, %s, want %s", name, err, detail, tt.want)
 		}
 	}
 }
