@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"bytes"
-	"io"
 	"net"
 	"strconv"
 	"sync"
@@ -60,11 +59,7 @@ func (g *guard) CloseWrite() error {
 // Read reads from the connection, up to what it refuses.
 func (g *guard) Read(p []byte) (int, error) {
 	if g.refused {
-		n := copy(p, g.poison)
-		if g.poison = g.poison[n:]; n == 0 && len(p) > 0 {
-			return 0, io.EOF
-		}
-		return n, nil
+		return g.after(p)
 	}
 	n, err := g.Conn.Read(p)
 	for i := 0; i < n; {
@@ -85,6 +80,21 @@ func (g *guard) Read(p []byte) (int, error) {
 		i += end + 1
 	}
 	return n, err
+}
+
+// after reads what was put in place of the connection. Of what comes behind that
+// nothing is handed out, but its end: that the client is still there is what the
+// requests before go on for.
+func (g *guard) after(p []byte) (int, error) {
+	if n := copy(p, g.poison); n > 0 || len(p) == 0 {
+		g.poison = g.poison[n:]
+		return n, nil
+	}
+	for {
+		if _, err := g.Conn.Read(p); err != nil {
+			return 0, err
+		}
+	}
 }
 
 // skip passes over at most n bytes of a body.
