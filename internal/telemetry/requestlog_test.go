@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -57,7 +58,7 @@ func TestLineIsAsOthers(t *testing.T) {
 // Lines wait for others, but not for long, and not behind a warning.
 func TestLinesAreGrouped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var buf bytes.Buffer
+		var buf lockedBuffer
 		lines := func() int { return strings.Count(buf.String(), "\n") }
 		l := NewRequestLog(&buf, LogOptions{Format: "text", Level: slog.LevelInfo})
 		failed := someRequest()
@@ -143,4 +144,28 @@ func BenchmarkRequest(b *testing.B) {
 		m.Request(r)
 		m.Attempt(&r.Final)
 	}
+}
+
+// lockedBuffer is written to by a timer too.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+func (b *lockedBuffer) Reset() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.b.Reset()
 }
