@@ -286,6 +286,28 @@ func TestSegmentsAreDeleted(t *testing.T) {
 	}
 }
 
+// What power loss can take is what was written in the last 10 ms: the fsync that
+// covers a record begins that long after it at the latest, whatever else is written.
+func TestGroupsBeginInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := open(t, t.TempDir(), JournalOptions{})
+		var ends []lsn // by the millisecond
+		for ms := range 200 {
+			if ms%3 != 0 || ms%40 < 5 {
+				must(t, j.Reserve(reserve(fmt.Sprint(ms))))
+			}
+			synctest.Wait()
+			j.mu.Lock()
+			ends = append(ends, j.end())
+			if ms >= 10 && j.synced < ends[ms-10] {
+				t.Errorf("at %d ms what was written 10 ms before is not on disk", ms)
+			}
+			j.mu.Unlock()
+			time.Sleep(time.Millisecond)
+		}
+	})
+}
+
 func TestDrainBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := &memory{}
