@@ -12,6 +12,7 @@ type Work struct {
 	Output      Tokens // expected output
 	OutputHold  Tokens // learned upper quantile of output, at most OutputBound: what rates, KV and soft spend hold
 	OutputBound Tokens // the client's bound × n, or the model's: what hard spend holds
+	Searches    int64  // most searches of the web that the provider may run: hard spend holds their fee
 }
 
 // KV is the key-value memory that the request is expected to need, in tokens.

@@ -20,6 +20,7 @@ type Call struct {
 	Class     sluice.Class
 	Task      string
 	Work      sluice.Work
+	Least     sluice.Tokens // the smallest Work.OutputBound that is worth the request: below it a budget refuses and does not clamp. 0 takes MinOutput
 	Bytes     int64         // body size: a queue is bounded by bytes too
 	MaxWait   time.Duration // longest wait in a queue; 0 does not queue, negative takes the policy's or the pool's
 	Free      bool          // counts requests only: no tokens, no spend, no gauge; a slot of a backend for the attempt (count_tokens)

@@ -33,8 +33,8 @@ const (
 	DefaultMaxExpired  = 16384
 )
 
-// MinOutput is the smallest output that is worth a request: one whose bound has
-// to be clamped below it is refused.
+// MinOutput is the smallest output of one answer that is worth a request: one
+// whose bound has to be clamped below it is refused.
 const MinOutput sluice.Tokens = 16
 
 // Config is what an Engine is made from.

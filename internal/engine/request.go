@@ -104,6 +104,14 @@ func (r *request) work(bound sluice.Tokens) sluice.Work {
 	return w
 }
 
+// least is the smallest output bound that is worth the request.
+func (r *request) least() sluice.Tokens {
+	if n := r.call.Least; n > 0 {
+		return n
+	}
+	return MinOutput
+}
+
 func (r *request) needOfPlace() route.Need { return route.NeedOf(r.work(r.bound)) }
 
 // price is what the request holds of spend for a row.

@@ -14,7 +14,7 @@ type taking func(now time.Time, r *quota.Reservation, need, least quota.Amounts)
 // reserve takes what the request needs to be served at any of the rows.
 //
 // Hard spend holds the dearest bound. Where that does not fit, the output bound is
-// lowered to what fits, never below MinOutput. Soft spend holds the dearest
+// lowered to what fits, never below what is worth it. Soft spend holds the dearest
 // expectation.
 func (e *Engine) reserve(now time.Time, r *request, rows []*price.Row, take taking) *sluice.Error {
 	bound := r.bound
@@ -24,7 +24,7 @@ func (e *Engine) reserve(now time.Time, r *request, rows []*price.Row, take taki
 			return err
 		}
 	}
-	need, least := r.needs(rows, bound), r.needs(rows, min(bound, MinOutput))
+	need, least := r.needs(rows, bound), r.needs(rows, min(bound, r.least()))
 	if f := take(now, &r.res, need, least); f != nil {
 		return e.refused(f)
 	}
@@ -61,7 +61,7 @@ func (e *Engine) clamp(now time.Time, r *request, rows []*price.Row) (sluice.Tok
 	if !limited || r.dearest(rows, r.bound) <= room {
 		return r.bound, nil
 	}
-	least := min(r.bound, MinOutput)
+	least := min(r.bound, r.least())
 	if need := r.dearest(rows, least); need > room {
 		return 0, e.refused(e.book.SpendRefusal(now, &r.res, int64(need)))
 	}

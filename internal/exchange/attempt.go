@@ -3,7 +3,6 @@ package exchange
 import (
 	"context"
 	"errors"
-	"strconv"
 	"time"
 
 	"sluice"
@@ -53,11 +52,12 @@ func (t *turn) attempt(ctx context.Context) *attempt {
 		a.again = true
 		return a
 	}
+	edit := t.edit(a)
 	a.sent = true
 	a.times.sent = time.Now()
 	defer a.times.end()
 	ans, err := t.x.o.Upstream.Do(ctx, a.target, upstream.Request{
-		Path: t.r.Head.Op.Path(), Body: t.body(a), Header: t.r.Header, Stream: t.r.Head.Stream,
+		Path: t.r.Head.Op.Path(), Body: t.body(edit), Header: t.r.Header, Stream: t.r.Head.Stream,
 	})
 	if err != nil {
 		t.lost(ctx, a, err)
@@ -66,7 +66,7 @@ func (t *turn) attempt(ctx context.Context) *attempt {
 	defer ans.Close()
 	a.times.head = since(a.times.sent)
 	a.provider = wire.ProviderRequestID(ans.Header)
-	t.head = &Head{Status: ans.Status, Upstream: ans.Header, Grant: a.place, Queued: t.queued, Dropped: t.dropped(a)}
+	t.head = &Head{Status: ans.Status, Upstream: ans.Header, Grant: a.place, Queued: t.queued, Dropped: t.dropped(a, edit)}
 	switch {
 	case ans.Status >= 400:
 		t.refusedBy(a, ans)
@@ -91,12 +91,16 @@ func (t *turn) begin() *attempt {
 	a.raw, _ = t.r.Head.For(b.Model)
 	a.input = t.plan.work.Input
 	if t.plan.backend != nil && b.Model != t.plan.backend.Model {
-		a.input = t.estimate(b).Input
+		a.input = min(t.input(b), t.plan.work.InputBound)
+	}
+	credible := b.Context
+	if t.r.Head.ServerTools > 0 { // a provider that runs tools bills the context over and over
+		credible = 0
 	}
 	a.tap = wire.NewTap(t.r.Head.Op, wire.TapOptions{
 		StripUsage:      t.r.Head.Stream && !t.r.Head.IncludeUsage,
 		StripContinuous: t.r.Head.IncludeUsage && a.target != nil && a.target.ContinuousUsage(),
-		Input:           a.input, Ceiling: b.Context,
+		Input:           a.input, Ceiling: credible,
 	})
 	t.queued += a.place.Queued
 	t.last, t.head = a, &Head{Grant: a.place, Queued: t.queued}
@@ -139,26 +143,33 @@ func (t *turn) journalFailed(op string, err error) {
 	}
 }
 
-// body is what this backend is sent. The client's own bytes where nothing
-// differs.
-func (t *turn) body(a *attempt) []byte {
-	h, b := t.r.Head, a.place.Backend
-	e := wire.Edit{Model: b.Model, MaxOutput: t.maxOutput(&a.place), LegacyMaxTokens: a.target.LegacyMaxTokens()}
+// edit is what this backend is sent in another way than the client wrote it.
+func (t *turn) edit(a *attempt) wire.Edit {
+	h := t.r.Head
+	e := wire.Edit{Model: a.place.Backend.Model, MaxOutput: t.maxOutput(a), LegacyMaxTokens: a.target.LegacyMaxTokens()}
 	if h.Stream && h.Op.Dialect() == wire.OpenAI {
 		e.IncludeUsage, e.ContinuousUsage = true, a.target.ContinuousUsage()
 	}
+	return e
+}
+
+// body is what this backend is sent. The client's own bytes where nothing
+// differs.
+func (t *turn) body(e wire.Edit) []byte {
+	h := t.r.Head
 	if e.Model == h.Model && e.MaxOutput == 0 && !e.LegacyMaxTokens && (!e.IncludeUsage || h.IncludeUsage && !e.ContinuousUsage) {
 		return t.r.Body
 	}
 	return h.Splice(t.r.Body, e)
 }
 
-// dropped names what was changed of the client's request.
-func (t *turn) dropped(a *attempt) string {
-	if !a.place.Clamped {
+// dropped names what was changed of the client's request: a bound that became
+// another, or that came where the backend's own would have been larger.
+func (t *turn) dropped(a *attempt, e wire.Edit) string {
+	if most := a.place.Backend.MaxOutput; !t.r.Head.HasMaxOutput && most > 0 && e.MaxOutput >= most {
 		return ""
 	}
-	return t.r.Head.MaxParam + "=" + strconv.FormatInt(int64(t.maxOutput(&a.place)), 10)
+	return t.r.Head.Changed(e)
 }
 
 // lost notes an attempt that ended without an answer, or in the middle of one.

@@ -56,7 +56,11 @@ func New(o Options) *Exchange { return &Exchange{o: o} }
 func (x *Exchange) Run(ctx context.Context, r *Request, c Client) (res Result) {
 	t := &turn{x: x, r: r, client: c}
 	defer t.recovered(&res)
-	grant, err := x.o.Gate.Admit(ctx, t.call())
+	call, refusal := t.call()
+	if refusal != nil {
+		return t.refused(refusal)
+	}
+	grant, err := x.o.Gate.Admit(ctx, call)
 	if err != nil {
 		return t.refused(t.why(ctx, err))
 	}

@@ -12,23 +12,52 @@ import (
 // model says anything.
 const unknownMaxOutput sluice.Tokens = 32_768
 
+// believedMaxOutput bounds the output of one choice where the backend says
+// nothing: no model writes more, and no product of it overflows.
+const believedMaxOutput sluice.Tokens = 1 << 24
+
 // plan is the shape of a request before it runs.
 type plan struct {
 	work    sluice.Work
 	backend *route.Backend // whose model the estimate is for; nil if the model is unknown
+	least   sluice.Tokens  // the smallest output bound that is worth the request
 }
 
-// call estimates the request and is what the engine is asked.
-func (t *turn) call() engine.Call {
-	r := t.r
+// call estimates the request and is what the engine is asked. The error refuses
+// what no hold can cover.
+func (t *turn) call() (engine.Call, *sluice.Error) {
+	r, h := t.r, t.r.Head
 	table := t.x.o.Table()
-	t.plan.backend = Representative(table, table.Models[sluice.ModelID(r.Head.Model)], r.Head.Op.Dialect())
-	t.plan.work = t.estimate(t.plan.backend)
-	return engine.Call{
-		ID: r.ID, Principal: r.Principal, Model: sluice.ModelID(r.Head.Model), Dialect: string(r.Head.Op.Dialect()),
-		Class: r.Class, Task: r.Task, Work: t.plan.work, Bytes: int64(len(r.Body)), MaxWait: r.MaxWait,
-		Free: r.Free, Streaming: r.Head.Stream,
+	m := table.Models[sluice.ModelID(h.Model)]
+	t.plan.backend = Representative(table, m, h.Op.Dialect())
+	all := t.reach(table, m)
+	w := sluice.Work{InputBound: all.input}
+	w.Input = min(t.input(t.plan.backend), w.InputBound)
+	if h.ServerTools > 0 { // each result of one goes in again, with all that was there
+		w.Searches = max(h.Searches, 0)
+		w.InputBound *= sluice.Tokens(1 + max(h.ServerUses, 0))
 	}
+	if h.Op.Generates() {
+		w = t.withOutput(w, all)
+	}
+	t.plan.work = w
+	c := engine.Call{
+		ID: r.ID, Principal: r.Principal, Model: sluice.ModelID(h.Model), Dialect: string(h.Op.Dialect()),
+		Class: r.Class, Task: r.Task, Work: w, Least: t.plan.least, Bytes: int64(len(r.Body)), MaxWait: r.MaxWait,
+		Free: r.Free, Streaming: h.Stream,
+	}
+	if h.ServerTools > 0 && h.ServerUses < 0 && t.hard() {
+		e := sluice.Invalid("", "the request has tools that the provider runs as often as it likes, and the budget of this key is hard")
+		e.Hint = "give each of them max_uses, or leave them out"
+		return c, e
+	}
+	return c, nil
+}
+
+// hard reports whether spend is held by bounds and never exceeded.
+func (t *turn) hard() bool {
+	p := t.r.Principal.Policy
+	return p != nil && p.HardSpend && !t.r.Free
 }
 
 // CountTokens is the gateway's own estimate of a request's input, for models
@@ -36,7 +65,7 @@ func (t *turn) call() engine.Call {
 func (x *Exchange) CountTokens(r *Request) sluice.Tokens {
 	t := &turn{x: x, r: r}
 	table := x.o.Table()
-	return t.estimate(Representative(table, table.Models[sluice.ModelID(r.Head.Model)], "")).Input
+	return t.input(Representative(table, table.Models[sluice.ModelID(r.Head.Model)], ""))
 }
 
 // Representative is the backend that a model's requests most likely go to: the
@@ -62,27 +91,90 @@ func Representative(t *route.Table, m *route.Model, d wire.Dialect) (found *rout
 	return found
 }
 
-// estimate is the request's work on a backend; b may be nil.
-func (t *turn) estimate(b *route.Backend) sluice.Work {
+// input is the estimate of a request's input on a backend, which may be nil.
+func (t *turn) input(b *route.Backend) sluice.Tokens {
 	h := t.r.Head
-	raw, bound := h.Estimate, h.Bound
+	raw := h.Estimate
 	if b != nil {
-		raw, bound = h.For(b.Model)
+		raw, _ = h.For(b.Model)
 	}
-	w := sluice.Work{Input: raw, InputBound: max(bound, raw), OutputBound: t.outputBound(b)}
-	if h.Unbounded {
-		w.InputBound = max(w.InputBound, contextOf(b))
+	if h.Exact {
+		return raw
 	}
-	x, k := t.x, t.key(b)
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if !h.Exact {
-		w.Input = x.o.Learned.Input(k, raw)
+	t.x.mu.Lock()
+	defer t.x.mu.Unlock()
+	return t.x.o.Learned.Input(t.key(b), raw)
+}
+
+// reach is what the backends of a model can be asked for, whichever serves: the
+// input and the output of one choice, as far as they say, and by what is believed
+// of those that say nothing.
+type reach struct {
+	input  sluice.Tokens // bound
+	output sluice.Tokens // bound
+	named  sluice.Tokens // the largest max_output; 0 if none says
+}
+
+func (t *turn) reach(table *route.Table, m *route.Model) (all reach) {
+	h, d := t.r.Head, string(t.r.Head.Op.Dialect())
+	of, input := h.Model, max(h.Bound, h.Estimate)
+	add := func(model string, b *route.Backend) {
+		if h.Media > 0 && model != of {
+			estimate, bound := h.For(model)
+			of, input = model, max(bound, estimate)
+		}
+		all.input, all.output = max(all.input, input), max(all.output, mostOutput(b))
+		if h.Unbounded {
+			all.input = max(all.input, contextOf(b))
+		}
+		if b != nil {
+			all.named = max(all.named, b.MaxOutput)
+		}
 	}
-	w.Input = min(w.Input, w.InputBound)
-	if w.OutputBound > 0 {
-		w.Output, w.OutputHold = x.o.Learned.Output(k, w.OutputBound)
+	if m != nil {
+		m.Visit("", func(id sluice.PoolID, _ bool) bool {
+			if p := table.Pools[id]; p != nil {
+				for _, b := range p.Backends {
+					if b.Dialect == d {
+						add(b.Model, b)
+					}
+				}
+			}
+			return false
+		})
 	}
+	if all.output == 0 { // the engine refuses it
+		add(h.Model, nil)
+	}
+	return all
+}
+
+// mostOutput is what one choice can be asked for of a backend.
+func mostOutput(b *route.Backend) sluice.Tokens {
+	n := believedMaxOutput
+	if b != nil && b.Context > 0 {
+		n = min(n, b.Context)
+	}
+	if b != nil && b.MaxOutput > 0 {
+		n = min(n, b.MaxOutput)
+	}
+	return n
+}
+
+// withOutput adds the output.
+func (t *turn) withOutput(w sluice.Work, all reach) sluice.Work {
+	h, n := t.r.Head, t.choices()
+	per := h.MaxOutput
+	if !h.HasMaxOutput {
+		per = t.unasked(all)
+	}
+	// What bounds nothing by 0 makes one token at least of it, here and there.
+	per = max(min(per, all.output), 1)
+	w.OutputBound = per*n + h.Prediction
+	t.plan.least = min(per, engine.MinOutput)*n + h.Prediction
+	t.x.mu.Lock()
+	defer t.x.mu.Unlock()
+	w.Output, w.OutputHold = t.x.o.Learned.Output(t.key(t.plan.backend), w.OutputBound)
 	return w
 }
 
@@ -103,49 +195,36 @@ func (t *turn) key(b *route.Backend) estimate.Key {
 	return k
 }
 
-// outputBound is the most that can be generated, over all choices.
-func (t *turn) outputBound(b *route.Backend) sluice.Tokens {
-	h := t.r.Head
-	if !h.Op.Generates() {
-		return 0
-	}
-	per := h.MaxOutput
-	if !h.HasMaxOutput {
-		per = t.unasked(b)
-	}
-	if b != nil && b.MaxOutput > 0 {
-		per = min(per, b.MaxOutput)
-	}
-	return per*sluice.Tokens(max(h.Choices, 1)) + h.Prediction
-}
-
 // unasked is the bound of one choice where the client names none.
-func (t *turn) unasked(b *route.Backend) sluice.Tokens {
+func (t *turn) unasked(all reach) sluice.Tokens {
 	if p := t.r.Principal.Policy; p != nil && p.MaxOutput > 0 {
 		return p.MaxOutput
 	}
-	if b != nil && b.MaxOutput > 0 {
-		return b.MaxOutput
+	if all.named > 0 {
+		return all.named
 	}
 	return unknownMaxOutput
 }
 
 // maxOutput is the bound of one choice to write into the body, 0 to leave it as
-// the client wrote it: one that was clamped, or that a plan or a hard budget
-// relies on though the client named none.
-func (t *turn) maxOutput(g *engine.Grant) sluice.Tokens {
+// the client wrote it. What a backend is asked for is never more than what is held,
+// nor than it can do. Where the client names no bound, one is named if a plan or a
+// hard budget relies on it; and a hard budget does not rely on a 0, which servers
+// read in several ways.
+func (t *turn) maxOutput(a *attempt) sluice.Tokens {
 	h, p := t.r.Head, t.r.Principal.Policy
 	if !h.Op.Generates() || t.r.Free {
 		return 0
 	}
-	if !g.Clamped && (h.HasMaxOutput || p == nil || p.MaxOutput == 0 && !p.HardSpend) {
-		return 0
+	per := max((t.bound(a)-h.Prediction)/t.choices(), 1)
+	per = min(per, mostOutput(a.place.Backend))
+	switch {
+	case h.HasMaxOutput && h.MaxOutput == 0 && t.hard(), h.MaxOutput > per:
+		return per
+	case !h.HasMaxOutput && (t.hard() || p != nil && p.MaxOutput > 0):
+		return per
 	}
-	bound := g.OutputBound
-	if bound <= 0 {
-		bound = t.plan.work.OutputBound
-	}
-	return max((bound-h.Prediction)/sluice.Tokens(max(h.Choices, 1)), 1)
+	return 0
 }
 
 // learn takes what the provider reported into the estimates.

@@ -24,11 +24,3 @@ func (r *Row) Cost(u sluice.Usage) sluice.Nano {
 	}
 	return c.Even()
 }
-
-// Searches is what n web searches cost, rounded up, for holds: no bound on
-// tokens covers them.
-func (r *Row) Searches(n int64) sluice.Nano {
-	var c sluice.Cost
-	c.Add(n, r.WebSearch)
-	return c.Up()
-}

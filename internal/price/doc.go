@@ -35,10 +35,9 @@
 //   - A sum is made in 128 bits and rounded once: half to even for a
 //     settlement ([Row.Cost]), up for a hold.
 //   - [Row.HardHold] of a work is at least [Row.Cost] of every usage whose input
-//     is within the input bound and whose output is within the output bound,
-//     whatever class, context tier or service tier it is billed in. Searches on
-//     the web are counted in calls, not tokens: who lets them happen holds
-//     [Row.Searches] on top.
+//     is within the input bound, whose output is within the output bound and
+//     that has no more searches of the web, whatever class, context tier or
+//     service tier it is billed in.
 //   - [Row.OutputWithin] is the exact inverse of HardHold in its output bound.
 //   - A [Book] never changes: a new price list is a new book with a new
 //     version, which every ledger entry records.

@@ -20,14 +20,15 @@ func (r *Row) SoftHold(w sluice.Work) sluice.Nano {
 }
 
 // HardHold is never less than the cost of any usage within the bounds of w:
-// InputBound at the dearest input class and OutputBound at the dearest output
-// class, of every service tier and every context tier that the input can reach.
-// Rounded up. Web searches are not in it, see Searches.
+// InputBound at the dearest input class, OutputBound at the dearest output class,
+// of every service tier and every context tier that the input can reach, and
+// Searches. Rounded up.
 func (r *Row) HardHold(w sluice.Work) sluice.Nano {
 	in, out := r.dearest(w.InputBound)
 	var c sluice.Cost
 	c.Add(int64(w.InputBound), in)
 	c.Add(int64(w.OutputBound), out)
+	c.Add(w.Searches, r.WebSearch)
 	c.Add(1, r.Request)
 	return c.Up()
 }
@@ -43,6 +44,9 @@ func (r *Row) OutputWithin(w sluice.Work, budget sluice.Nano) sluice.Tokens {
 	needHi, needLo := bits.Mul64(uint64(max(w.InputBound, 0)), uint64(max(in, 0)))
 	needLo, carry := bits.Add64(needLo, uint64(max(r.Request, 0)), 0)
 	needHi += carry
+	feeHi, feeLo := bits.Mul64(uint64(max(w.Searches, 0)), uint64(max(r.WebSearch, 0)))
+	needLo, carry = bits.Add64(needLo, feeLo, 0)
+	needHi += feeHi + carry
 	lo, borrow := bits.Sub64(haveLo, needLo, 0)
 	hi, borrow := bits.Sub64(haveHi, needHi, borrow)
 	if borrow != 0 {

@@ -106,7 +106,7 @@ func TestHolds(t *testing.T) {
 			}
 		})
 	}
-	if got, want := luna().Searches(2), sluice.Nano(20_000_000); got != want {
+	if got, want := luna().HardHold(sluice.Work{Searches: 2}), sluice.Nano(20_000_000); got != want {
 		t.Errorf("searches: got %d, want %d", got, want)
 	}
 }

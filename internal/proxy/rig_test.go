@@ -100,7 +100,7 @@ func inBubble(t *testing.T, s setup, f func(t *testing.T, r *rig)) {
 
 func newRig(t *testing.T, s setup) *rig {
 	r := &rig{t: t, net: &egresstest.Net{Buffer: s.buffer}, journal: &memory{}}
-	row := &price.Row{Provider: "p", Model: "up", Version: "v1", Rates: price.Rates{Input: 1_000_000_000, Output: 2_000_000_000}}
+	row := &price.Row{Provider: "p", Model: "up", Version: "v1", WebSearch: 10_000_000_000_000, Rates: price.Rates{Input: 1_000_000_000, Output: 2_000_000_000}}
 	main, spare := &route.Pool{ID: "main"}, &route.Pool{ID: "spare"}
 	targets := map[sluice.BackendID]*upstream.Target{}
 	for i, p := range s.places {

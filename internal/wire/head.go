@@ -52,7 +52,7 @@ type Head struct {
 	ContinuousUsage bool // the client asked for usage in every event (vLLM)
 
 	MaxOutput     sluice.Tokens // the client's bound on one choice's output; 0 if it names none (or names 0: see HasMaxOutput)
-	HasMaxOutput  bool          // the client named a bound, which may be 0 (Anthropic: fill the prefix cache only)
+	HasMaxOutput  bool          // the client named a bound, which may be 0 (Messages: fill the prefix cache only; Completions with echo: score the prompt)
 	MaxParam      string        // the field that names it, "max_completion_tokens" or "max_tokens"; where none is, the one that Splice would insert
 	Choices       int64         // answers that are generated: max(n, best_of) × prompts; at least 1, 0 where the operation generates none
 	Prediction    sluice.Tokens // bound on predicted output that can be billed on top of MaxOutput when rejected
@@ -64,6 +64,8 @@ type Head struct {
 	Messages    int   // messages, or prompts, or inputs
 	Tools       int   // tools and functions declared
 	ServerTools int   // of those, run by the provider: fees and input that the body does not tell
+	ServerUses  int64 // how often the provider runs them at most, by their max_uses; -1 if nothing bounds it
+	Searches    int64 // of those, searches of the web, which have a fee; of no meaning where ServerUses is -1
 	Media       int   // images, audio, video, documents
 	Needs       Needs // capabilities
 

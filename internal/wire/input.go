@@ -2,6 +2,8 @@ package wire
 
 import (
 	"bytes"
+	"strconv"
+	"strings"
 
 	"sluice"
 )
@@ -61,11 +63,14 @@ func (s *scanner) schema() (kind string) {
 	start, nodes := s.i, s.values
 	if c == '{' {
 		for o := s.object(); s.member(&o); {
-			if string(s.key(&o)) == "type" && s.ws() == '"' {
+			switch key := s.key(&o); {
+			case string(key) == "type" && s.ws() == '"':
 				kind, _ = s.word("type", 1<<10)
-				continue
+			case string(key) == "max_uses":
+				s.readMaxUses()
+			default:
+				s.skip()
 			}
-			s.skip()
 		}
 	} else {
 		s.skip()
@@ -360,12 +365,59 @@ func (s *scanner) readTools() {
 	}
 	for a := s.array(); s.element(&a); {
 		s.h.Tools++
-		switch s.schema() {
-		case "", "function", "custom":
+		s.uses = -1
+		switch kind := s.schema(); {
+		case kind == "" || kind == "function" || kind == "custom":
+		case hasAnyPrefix(kind, clientTools):
+			s.h.Unbounded = true // the provider describes it to the model
 		default:
-			s.h.ServerTools++
-			s.h.Unbounded = true
+			s.serverTool(s.uses, strings.HasPrefix(kind, "web_search"))
 		}
+	}
+}
+
+// clientTools are tools that a provider defines and the client runs.
+var clientTools = []string{"bash_", "text_editor_", "computer_", "memory_"}
+
+func hasAnyPrefix(s string, prefixes []string) bool {
+	for _, p := range prefixes {
+		if strings.HasPrefix(s, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// serverTool notes a tool that the provider runs, at most so many times; negative
+// if nothing bounds it.
+func (s *scanner) serverTool(uses int64, search bool) {
+	h := s.h
+	h.ServerTools++
+	h.Unbounded = true
+	if uses < 0 || h.ServerUses < 0 {
+		h.ServerUses = -1
+		return
+	}
+	h.ServerUses = min(h.ServerUses+uses, maxUses)
+	if search {
+		h.Searches = min(h.Searches+uses, maxUses)
+	}
+}
+
+// maxUses bounds what is believed of the bounds of tools, so that no product
+// overflows.
+const maxUses = 1 << 16
+
+// readMaxUses reads a tool's bound; one that is no whole number bounds nothing.
+func (s *scanner) readMaxUses() {
+	at := s.skip()
+	text := s.b[at.start:at.end]
+	v, err := strconv.ParseInt(string(text[:min(len(text), 24)]), 10, 64)
+	switch {
+	case err == nil && v >= 0:
+		s.uses = min(v, maxUses)
+	case wholeNumber(text):
+		s.uses = maxUses
 	}
 }
 

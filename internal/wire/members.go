@@ -35,6 +35,7 @@ var members = []member{
 	{"stream_options", textOps, (*scanner).readStreamOptions},
 	{"max_tokens", textOps | messagesOp, (*scanner).readMaxTokens},
 	{"max_completion_tokens", chatOp, (*scanner).readMaxCompletionTokens},
+	{"echo", completionsOp, func(s *scanner) { s.echo = s.boolean("echo") }},
 	{"n", textOps, func(s *scanner) { s.n = s.count("n") }},
 	{"best_of", textOps, func(s *scanner) { s.bestOf = s.count("best_of") }},
 	{"user", openaiOps, func(s *scanner) { s.user, _ = s.word("user", 1<<12) }},
@@ -65,6 +66,9 @@ var members = []member{
 	{"mcp_servers", anthropicOps, (*scanner).readServerTool},
 	{"container", anthropicOps, (*scanner).readReference},
 	{"documents", chatOp, (*scanner).content},
+	{"n_predict", textOps | messagesOp, privileged("n_predict")}, // llama.cpp obeys it before max_tokens
+	{"num_predict", textOps | messagesOp, privileged("num_predict")},
+	{"max_new_tokens", textOps | messagesOp, privileged("max_new_tokens")},
 	{"priority", textOps | embeddingsOp, privileged("priority")},
 	{"request_id", textOps | embeddingsOp, privileged("request_id")},
 	{"rid", textOps | embeddingsOp, privileged("rid")},
@@ -124,18 +128,22 @@ func (s *scanner) count(param string) int64 {
 func (s *scanner) readMaxTokens() {
 	v, at := s.integer("max_tokens", maxOutputAsked)
 	s.h.maxTokens, s.h.maxTokensIs = at, sluice.Tokens(v)
-	s.outputBound(v)
+	s.outputBound("max_tokens", v)
 }
 
 func (s *scanner) readMaxCompletionTokens() {
 	v, at := s.integer("max_completion_tokens", maxOutputAsked)
 	s.h.maxCompletionTokens, s.h.maxCompletionTokensIs = at, sluice.Tokens(v)
-	s.outputBound(v)
+	s.outputBound("max_completion_tokens", v)
 }
 
 // outputBound takes the larger of two fields that both bound the output: which one
-// counts is the backend's choice.
-func (s *scanner) outputBound(v int64) {
+// counts is the backend's choice. A bound of 0 is refused but for what means
+// something by it, see finish: servers that take it for no bound at all are common.
+func (s *scanner) outputBound(param string, v int64) {
+	if v == 0 && s.h.Op == Chat {
+		s.reject(param, atLeastOne)
+	}
 	if v >= 0 {
 		s.h.HasMaxOutput = true
 		s.h.MaxOutput = max(s.h.MaxOutput, sluice.Tokens(v))
@@ -309,8 +317,7 @@ func (s *scanner) readServerTool() {
 	if c == 'n' || c == '[' && bytesTrimmed(s.b[at.start+1:at.end-1]) == 0 {
 		return
 	}
-	s.h.ServerTools++
-	s.h.Unbounded = true
+	s.serverTool(-1, true)
 }
 
 func (s *scanner) readReference() {

@@ -21,6 +21,8 @@ const (
 	maxChoices     = 1 << 12
 )
 
+const atLeastOne = "must be at least 1"
+
 // Scan reads the head of a request in one pass. It refuses, as a
 // sluice.KindInvalid error that names the place, what is not JSON (RFC 8259,
 // valid UTF-8, no lone surrogates, at most MaxDepth levels, no number beyond
@@ -62,6 +64,8 @@ type scanner struct {
 
 	n, bestOf    int64
 	prompts      int64
+	uses         int64 // max_uses of the tool that is read; negative if it has none
+	echo         bool  // the prompt comes back: with a bound of 0 it is scored alone
 	safetyID     string
 	user, metaID string
 }
@@ -110,6 +114,9 @@ func (s *scanner) finish() error {
 	}
 	if h.Op == Messages && !h.HasMaxOutput {
 		return sluice.Invalid("max_tokens", "is required")
+	}
+	if h.Op == Completions && h.HasMaxOutput && h.MaxOutput == 0 && !s.echo {
+		return sluice.Invalid("max_tokens", "%s, or come with echo: true to score the prompt", atLeastOne)
 	}
 	if h.Op.Generates() {
 		h.Choices = max(s.n, s.bestOf, 1) * max(s.prompts, 1)

@@ -77,6 +77,33 @@ func TestScanMessages(t *testing.T) {
 	}
 }
 
+// How often a provider runs tools of its own is bounded where all of them are.
+func TestServerTools(t *testing.T) {
+	for _, tt := range []struct {
+		tools                 string
+		count, uses, searches int64
+		op                    Operation
+	}{
+		{`"tools":[{"name":"f"}]`, 0, 0, 0, Messages},
+		{`"tools":[{"type":"bash_20250124","name":"bash"}]`, 0, 0, 0, Messages},
+		{`"tools":[{"type":"web_search_20250305","max_uses":3}]`, 1, 3, 3, Messages},
+		{`"tools":[{"type":"web_search_20250305","max_uses":3},{"max_uses":2,"type":"web_fetch_20250910"}]`, 2, 5, 3, Messages},
+		{`"tools":[{"type":"web_search_20250305","max_uses":99999999999999999999}]`, 1, maxUses, maxUses, Messages},
+		{`"tools":[{"type":"web_search_20250305","max_uses":3},{"type":"code_execution_20250825"}]`, 2, -1, 3, Messages},
+		{`"tools":[{"type":"web_search_20250305","max_uses":"3"}]`, 1, -1, 0, Messages},
+		{`"tools":[{"type":"web_search_20250305","max_uses":null}]`, 1, -1, 0, Messages},
+		{`"tools":[{"type":"web_search_20250305","max_uses":-3}]`, 1, -1, 0, Messages},
+		{`"tools":[{"type":"web_search_20250305","max_uses":1e3}]`, 1, -1, 0, Messages},
+		{`"mcp_servers":[{"url":"https://x"}]`, 1, -1, 0, Messages},
+		{`"web_search_options":{}`, 1, -1, 0, Chat},
+	} {
+		h := mustScan(t, tt.op, `{"model":"m","max_tokens":5,`+tt.tools+`}`)
+		if int64(h.ServerTools) != tt.count || h.ServerUses != tt.uses || h.Searches != tt.searches {
+			t.Errorf("%s: got %d tools, %d uses, %d searches", tt.tools, h.ServerTools, h.ServerUses, h.Searches)
+		}
+	}
+}
+
 func TestScanInputs(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -139,6 +166,12 @@ func TestScanRefuses(t *testing.T) {
 		{"kelvin", `{"model":"a","max_toKens":1}`, "case", Chat},
 		{"case of another operation", `{"model":"a","Best_Of":5}`, "case", Chat},
 		{"case inside", `{"model":"a","stream_options":{"Include_usage":true}}`, "case", Chat},
+		{"no output", `{"model":"m","max_tokens":0}`, "max_tokens must be at least 1", Chat},
+		{"no completion", `{"model":"m","max_completion_tokens":0}`, "max_completion_tokens must be at least 1", Chat},
+		{"no output beside some", `{"model":"m","max_tokens":0,"max_completion_tokens":50}`, "max_tokens must be at least 1", Chat},
+		{"nothing to score", `{"model":"m","max_tokens":0}`, "at least 1", Completions},
+		{"no echo to score", `{"model":"m","max_tokens":0,"echo":false}`, "at least 1", Completions},
+		{"bound of llama.cpp", `{"model":"m","max_tokens":5,"N_predict":-1}`, "case-sensitive", Chat},
 		{"huge bound", `{"model":"m","max_tokens":1e400}`, "out of range", Chat},
 		{"huge number anywhere", `{"model":"m","x":[-1E+400]}`, "out of range", Chat},
 		{"exponent", `{"model":"m","max_tokens":1e3}`, "whole number", Chat},
@@ -195,6 +228,17 @@ func TestScanAccepts(t *testing.T) {
 	}
 	if h := mustScan(t, Chat, `{"model":"m","max_tokens":99999999999999999999999999}`); h.MaxOutput != maxOutputAsked {
 		t.Errorf("got %d", h.MaxOutput)
+	}
+	if h := mustScan(t, Completions, `{"model":"m","max_tokens":0,"echo":true}`); !h.HasMaxOutput || h.MaxOutput != 0 {
+		t.Errorf("got %d %v", h.MaxOutput, h.HasMaxOutput)
+	}
+	for _, body := range []string{`{"model":"m","max_tokens":null}`, `{"model":"m","max_completion_tokens":null,"max_tokens":null}`} {
+		if h := mustScan(t, Chat, body); h.HasMaxOutput || h.MaxOutput != 0 || h.MaxParam != "max_completion_tokens" {
+			t.Errorf("%s: got %d %v %s: null names no bound", body, h.MaxOutput, h.HasMaxOutput, h.MaxParam)
+		}
+	}
+	if h := mustScan(t, Chat, `{"model":"m","n_predict":-1,"max_new_tokens":9}`); len(h.Privileged) != 2 {
+		t.Errorf("got %q: other names of the bound steer the engine", h.Privileged)
 	}
 	if h := mustScan(t, Messages, `{"model":"m","max_tokens":0}`); !h.HasMaxOutput || h.MaxOutput != 0 {
 		t.Errorf("got %+v: zero fills the cache only", h)

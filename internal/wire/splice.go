@@ -15,7 +15,7 @@ type Edit struct {
 	Model           string        // the backend's name of the model
 	IncludeUsage    bool          // ask for usage in the stream; only where Head.Stream and the dialect is OpenAI
 	ContinuousUsage bool          // ask for usage in every event as well (vLLM, SGLang)
-	MaxOutput       sluice.Tokens // bound on one choice's output: lowers or inserts the client's, never raises it
+	MaxOutput       sluice.Tokens // bound on one choice's output: lowers or inserts the client's, and replaces a 0, which some servers take for no bound
 	LegacyMaxTokens bool          // the backend knows max_tokens only (Ollama, Mistral): a bound is also named so
 }
 
@@ -115,11 +115,14 @@ func (h *Head) boundPatches(p []patch, insert span, e Edit) []patch {
 			continue
 		}
 		named = true
-		if f.is > e.MaxOutput {
+		if replaces(e.MaxOutput, f.is) {
 			p = append(p, patch{f.at, bound})
 		}
 	}
-	lowered := min(e.MaxOutput, h.MaxOutput)
+	lowered := e.MaxOutput
+	if !replaces(lowered, h.MaxOutput) {
+		lowered = h.MaxOutput
+	}
 	switch {
 	case !named:
 		field, at := h.MaxParam, h.maxCompletionTokens
@@ -131,6 +134,32 @@ func (h *Head) boundPatches(p []patch, insert span, e Edit) []patch {
 		return h.name(p, insert, "max_tokens", h.maxTokens, lowered)
 	}
 	return p
+}
+
+// replaces reports whether a bound goes in the place of the client's.
+func replaces(bound, is sluice.Tokens) bool { return is > bound || is == 0 && bound > 0 }
+
+// Changed names the output bounds of the client's request that an edit changes, as
+// "max_tokens=4000", for the sluice-dropped header; the one that it inserts where
+// the client names none. Empty if the client's stand.
+func (h *Head) Changed(e Edit) string {
+	if e.MaxOutput <= 0 || !h.Op.Generates() {
+		return ""
+	}
+	if !h.HasMaxOutput {
+		return h.MaxParam + "=" + strconv.FormatInt(int64(e.MaxOutput), 10)
+	}
+	var out []string
+	for _, f := range [...]struct {
+		name string
+		at   span
+		is   sluice.Tokens
+	}{{"max_tokens", h.maxTokens, h.maxTokensIs}, {"max_completion_tokens", h.maxCompletionTokens, h.maxCompletionTokensIs}} {
+		if f.at.ok() && f.is >= 0 && replaces(e.MaxOutput, f.is) {
+			out = append(out, f.name+"="+strconv.FormatInt(int64(e.MaxOutput), 10))
+		}
+	}
+	return strings.Join(out, ", ")
 }
 
 // name gives a field that the client left out, or wrote null, a value.

@@ -37,7 +37,9 @@ func TestSplice(t *testing.T) {
 		{"bound of completions", `{"model":"a"}`, `{"model":"a","max_tokens":99}`, Completions, Edit{MaxOutput: 99}},
 		{"bound of embeddings", `{"model":"a"}`, `{"model":"a"}`, Embeddings, Edit{MaxOutput: 99}},
 		{"bound of messages", `{"max_tokens":500,"model":"a"}`, `{"max_tokens":99,"model":"b"}`, Messages, Edit{Model: "b", MaxOutput: 99}},
-		{"zero bound stays", `{"max_tokens":0,"model":"a"}`, `{"max_tokens":0,"model":"a"}`, Messages, Edit{MaxOutput: 99}},
+		{"zero bound stays", `{"max_tokens":0,"model":"a"}`, `{"max_tokens":0,"model":"b"}`, Messages, Edit{Model: "b"}},
+		{"zero bound replaced", `{"max_tokens":0,"model":"a"}`, `{"max_tokens":1,"model":"a"}`, Messages, Edit{MaxOutput: 1}},
+		{"zero bound of a score", `{"max_tokens":0,"echo":true,"model":"a"}`, `{"max_tokens":1,"echo":true,"model":"a"}`, Completions, Edit{MaxOutput: 1, LegacyMaxTokens: true}},
 		{"legacy", `{"model":"a","max_completion_tokens":50}`, `{"model":"a","max_tokens":50,"max_completion_tokens":50}`, Chat, Edit{LegacyMaxTokens: true}},
 		{"legacy inserted", `{"model":"a"}`, `{"model":"a","max_tokens":9}`, Chat, Edit{MaxOutput: 9, LegacyMaxTokens: true}},
 		{"legacy both", `{"model":"a","max_completion_tokens":50,"max_tokens":null}`, `{"model":"a","max_completion_tokens":9,"max_tokens":9}`, Chat, Edit{MaxOutput: 9, LegacyMaxTokens: true}},
@@ -53,6 +55,31 @@ func TestSplice(t *testing.T) {
 				t.Errorf("got capacity %d for %d bytes", cap(got), len(got))
 			}
 		})
+	}
+}
+
+// What a splice changes of the client's bounds is named, and nothing else.
+func TestChanged(t *testing.T) {
+	for _, tt := range []struct {
+		body, want string
+		op         Operation
+		bound      sluice.Tokens
+	}{
+		{`{"model":"a"}`, "", Chat, 0},
+		{`{"model":"a"}`, "max_completion_tokens=9", Chat, 9},
+		{`{"model":"a","max_tokens":null}`, "max_completion_tokens=9", Chat, 9},
+		{`{"model":"a"}`, "max_tokens=9", Completions, 9},
+		{`{"model":"a"}`, "", Embeddings, 9},
+		{`{"model":"a","max_tokens":9}`, "", Chat, 9},
+		{`{"model":"a","max_tokens":10}`, "max_tokens=9", Chat, 9},
+		{`{"model":"a","max_tokens":10,"max_completion_tokens":3}`, "max_tokens=9", Chat, 9},
+		{`{"model":"a","max_tokens":10,"max_completion_tokens":11}`, "max_tokens=9, max_completion_tokens=9", Chat, 9},
+		{`{"model":"a","max_tokens":0}`, "max_tokens=1", Messages, 1},
+	} {
+		h := mustScan(t, tt.op, tt.body)
+		if got := h.Changed(Edit{MaxOutput: tt.bound}); got != tt.want {
+			t.Errorf("%s to %d: got %q, want %q", tt.body, tt.bound, got, tt.want)
+		}
 	}
 }
 
