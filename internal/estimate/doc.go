@@ -95,7 +95,7 @@
 //     is kept for (tenant, model), model, and everything. The first observations
 //     are averaged plainly, then α = 0.05. A level is trusted fully from 16
 //     observations on and by n/(n+2) before; the rest comes from the level above.
-//     Texts under 64 tokens weigh less. An observation is clamped to 0.25–4 and,
+//     Texts under 256 tokens weigh less. An observation is clamped to 0.25–4 and,
 //     once warm, to half and one and a half of the mean: one wild report moves it
 //     by 2.5 % at most. The range is wider than the 0.5–2.5 by which
 //     tokenizers differ on ordinary text, since a script that a small vocabulary

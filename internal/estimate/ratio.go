@@ -18,9 +18,9 @@ const (
 	minRatio = one / 4
 	maxRatio = one * 4
 
-	memory    = 20 // observations that a warm mean looks back on: α = 0.05
-	trusted   = 16 // observations from which on a level needs no fallback
-	smallText = 64 // a text of fewer tokens counts for less: framing is most of it
+	memory    = 20  // observations that a warm mean looks back on: α = 0.05
+	trusted   = 16  // observations from which on a level needs no fallback
+	smallText = 256 // a text of fewer tokens counts for less: framing is much of it, and little of the sum
 )
 
 // ratio is a running mean of reported ÷ estimated, and its variance. The first
