@@ -59,21 +59,31 @@ func New(eng *engine.Engine, o Options) *Gate {
 	return g
 }
 
-// Admit waits for a place. The error is a *sluice.Error, and nothing is held
-// then. The caller owns the Grant: defer its Release.
+// Refused is why a request got no place, with its caller's counters as they were
+// then; none where a limit was not looked at.
+type Refused struct {
+	Err    *sluice.Error
+	Limits []engine.LimitState
+}
+
+func (r *Refused) Error() string { return r.Err.Error() }
+func (r *Refused) Unwrap() error { return r.Err }
+
+// Admit waits for a place. The error is a *Refused, and nothing is held then. The
+// caller owns the Grant: defer its Release.
 func (g *Gate) Admit(ctx context.Context, c engine.Call) (*Grant, error) {
 	if err := context.Cause(ctx); err != nil {
-		return nil, g.refuse(c, gone(err))
+		return nil, g.refuse(c, gone(err), nil)
 	}
 	g.mu.Lock()
 	if g.draining || g.closed {
 		g.mu.Unlock()
-		return nil, g.refuse(c, shuttingDown())
+		return nil, g.refuse(c, shuttingDown(), nil)
 	}
 	v := g.eng.Arrive(time.Now(), c)
 	if v.Err != nil {
 		g.mu.Unlock()
-		return nil, g.refuse(c, v.Err)
+		return nil, g.refuse(c, v.Err, v.Limits)
 	}
 	ch := g.expect(c.ID)
 	expired := g.advance()
@@ -89,7 +99,7 @@ func (g *Gate) Admit(ctx context.Context, c engine.Call) (*Grant, error) {
 		expired := g.advance()
 		g.mu.Unlock()
 		g.tellExpired(expired)
-		return nil, g.refuse(c, err)
+		return nil, g.refuse(c, err, place.Limits)
 	}
 	if g.hooks.Granted != nil {
 		g.hooks.Granted(c, place)
@@ -204,27 +214,11 @@ func (g *Gate) tellExpired(ids []sluice.RequestID) {
 	}
 }
 
-func (g *Gate) refuse(c engine.Call, err *sluice.Error) error {
+func (g *Gate) refuse(c engine.Call, err *sluice.Error, limits []engine.LimitState) error {
 	if g.hooks.Refused != nil {
 		g.hooks.Refused(c, err)
 	}
-	return err
-}
-
-// Tally charges one request to the caller's request limits, for calls that
-// reach no backend (a list of models), and tells the caller's counters. The
-// error is a *sluice.Error.
-func (g *Gate) Tally(p sluice.Principal) ([]engine.LimitState, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.draining || g.closed {
-		return nil, shuttingDown()
-	}
-	limits, err := g.eng.Tally(time.Now(), p)
-	if err != nil {
-		return limits, err
-	}
-	return limits, nil
+	return &Refused{err, limits}
 }
 
 // Drain stops new admissions: they are refused with shutting_down. Calls that

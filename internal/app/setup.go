@@ -42,6 +42,7 @@ func (a *App) setup(ctx context.Context) error {
 	}
 	a.snapshot.Store(snapshot)
 	settings := snapshot.Settings
+	a.settings = settings
 	logs := telemetry.LogOptions{Level: settings.LogLevel, Format: logFormat(settings.LogJSON)}
 	stderr := telemetry.Shared(a.o.Stderr)
 	a.log = telemetry.NewLogger(stderr, logs)
@@ -105,7 +106,7 @@ func (a *App) setup(ctx context.Context) error {
 		Hooks: hooks.Exchange(),
 	})
 	a.proxy = proxy.New(proxy.Options{
-		Exchange: exchanges, Identify: a.identify, Tally: a.gate.Tally, Table: table,
+		Exchange: exchanges, Identify: a.identify, Table: table,
 		Log: func(r *proxy.Record) {
 			ended := telemetry.Request(*r)
 			a.metrics.Request(&ended)
@@ -146,7 +147,7 @@ func (a *App) listen(setting, address string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, &sluice.Error{
-			Kind: sluice.KindConflict, Reason: sluice.InvalidRequest, Param: setting, Msg: "cannot listen on " + address, Err: err,
+			Kind: sluice.KindConflict, Reason: sluice.InvalidRequest, Param: setting, Msg: "names " + address + ", which cannot be listened on", Err: err,
 			Hint: "stop what listens there, or set another address in the configuration",
 		}
 	}

@@ -61,7 +61,7 @@ type Grant struct {
 	HeldSpend   sluice.Nano   // the hold on spend budgets for this attempt
 	Policy      string        // version of the routing table
 	Candidates  []Candidate
-	Limits      []LimitState // as of dispatch
+	Limits      []LimitState // as of then
 }
 
 // Candidate is a backend that was considered and why it was left out.

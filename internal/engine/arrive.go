@@ -63,7 +63,7 @@ func (e *Engine) open(now time.Time, r *request, m *route.Model) {
 }
 
 // claimsOf lists the scopes of a request, narrowest first. The slice is valid
-// until the next call. Without a model its scopes are left out.
+// until the next call.
 func (e *Engine) claimsOf(p *sluice.Principal, id sluice.ModelID, m *route.Model) []quota.Claim {
 	own := func(s sluice.Scope) []sluice.Limit {
 		if p.Policy == nil {
@@ -79,16 +79,15 @@ func (e *Engine) claimsOf(p *sluice.Principal, id sluice.ModelID, m *route.Model
 	c := append(e.claims[:0],
 		quota.Claim{Owner: quota.Owner{Scope: sluice.ScopeKey, ID: string(p.Key)}, Limits: own(sluice.ScopeKey)},
 		quota.Claim{Owner: quota.Owner{Scope: sluice.ScopeProject, ID: string(p.Tenant), Part: string(p.Project)}, Limits: own(sluice.ScopeProject)},
-		quota.Claim{Owner: quota.Owner{Scope: sluice.ScopeTenant, ID: string(p.Tenant)}, Limits: own(sluice.ScopeTenant)})
-	if id != "" {
-		c = append(c, quota.Claim{Owner: quota.Owner{Scope: sluice.ScopeTenantModel, ID: string(p.Tenant), Part: string(id)}, Limits: own(sluice.ScopeTenantModel)})
-		var limits []sluice.Limit
-		if m != nil {
-			limits = m.Limits
-		}
-		c = append(c, quota.Claim{Owner: quota.Owner{Scope: sluice.ScopeModel, ID: string(id)}, Limits: limits})
+		quota.Claim{Owner: quota.Owner{Scope: sluice.ScopeTenant, ID: string(p.Tenant)}, Limits: own(sluice.ScopeTenant)},
+		quota.Claim{Owner: quota.Owner{Scope: sluice.ScopeTenantModel, ID: string(p.Tenant), Part: string(id)}, Limits: own(sluice.ScopeTenantModel)})
+	var limits []sluice.Limit
+	if m != nil {
+		limits = m.Limits
 	}
-	return append(c, quota.Claim{Owner: quota.Owner{Scope: sluice.ScopeFleet}, Limits: e.table.Fleet})
+	return append(c,
+		quota.Claim{Owner: quota.Owner{Scope: sluice.ScopeModel, ID: string(id)}, Limits: limits},
+		quota.Claim{Owner: quota.Owner{Scope: sluice.ScopeFleet}, Limits: e.table.Fleet})
 }
 
 // admit finds a pool, reserves, and queues.

@@ -250,7 +250,10 @@ func (e *Engine) candidates(now time.Time, r *request) []Candidate {
 // returns all it held; after an attempt the request stays open for its owner.
 func (e *Engine) endWait(r *request, err *sluice.Error) {
 	r.pool.queue.Remove(&r.item, sched.Rejected)
-	e.grants = append(e.grants, Grant{ID: r.call.ID, Attempt: r.attempt, Pool: r.pool.id, Err: err, Queued: e.now.Sub(r.since)})
+	e.grants = append(e.grants, Grant{
+		ID: r.call.ID, Attempt: r.attempt, Pool: r.pool.id, Err: err, Queued: e.now.Sub(r.since),
+		Limits: e.book.Limits(e.now, &r.res, nil),
+	})
 	if r.attempt > 0 {
 		r.phase = idle
 		e.watch(r, e.now)

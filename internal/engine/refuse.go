@@ -86,7 +86,7 @@ func (e *Engine) unserved(now time.Time, r *request, m *route.Model) *sluice.Err
 	case seen[route.LeftUnpriced]:
 		return &sluice.Error{
 			Kind: sluice.KindForbidden, Reason: sluice.Unpriced, Param: "model",
-			Msg:  fmt.Sprintf("model %s has no price, and what it costs must be known", m.ID),
+			Msg:  fmt.Sprintf("names %s, which has no price, and what it costs must be known", m.ID),
 			Hint: "the operator can add a price or a ceiling to its backends",
 		}
 	case seen[route.LeftContext]:

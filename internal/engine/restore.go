@@ -44,23 +44,3 @@ func (s *Spent) owner() quota.Owner {
 	}
 	return o
 }
-
-// Tally charges one request to the request limits of the caller and the fleet,
-// for calls that reach no backend and hold nothing, such as a list of models. The
-// counters are the caller's, after it.
-func (e *Engine) Tally(now time.Time, p sluice.Principal) ([]LimitState, *sluice.Error) {
-	now = e.tick(now)
-	e.book.Open(now, &e.tallies, e.claimsOf(&p, "", nil))
-	one := quota.Amounts{sluice.Requests: 1}
-	f := e.book.Reserve(now, &e.tallies, one, one)
-	if f == nil {
-		e.book.Settle(now, &e.tallies, one)
-	} else {
-		e.book.Release(now, &e.tallies)
-	}
-	limits := e.book.Limits(now, &e.tallies, nil)
-	if f != nil {
-		return limits, e.refused(f)
-	}
-	return limits, nil
-}

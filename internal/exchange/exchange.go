@@ -58,11 +58,15 @@ func (x *Exchange) Run(ctx context.Context, r *Request, c Client) (res Result) {
 	defer t.recovered(&res)
 	call, refusal := t.call()
 	if refusal != nil {
-		return t.refused(refusal)
+		return t.refused(refusal, nil)
 	}
 	grant, err := x.o.Gate.Admit(ctx, call)
 	if err != nil {
-		return t.refused(t.why(ctx, err))
+		var limits []engine.LimitState
+		if r, ok := errors.AsType[*admit.Refused](err); ok {
+			limits = r.Limits
+		}
+		return t.refused(t.why(ctx, err), limits)
 	}
 	t.grant = grant
 	for {
@@ -129,15 +133,15 @@ func (t *turn) why(ctx context.Context, err error) *sluice.Error {
 	return &sluice.Error{Kind: sluice.KindCancelled, Reason: sluice.ClientGone, Msg: "the client left", Err: context.Cause(ctx)}
 }
 
-// refused records a request that got no place.
-func (t *turn) refused(e *sluice.Error) Result {
+// refused records a request that got no place, its caller's counters being such.
+func (t *turn) refused(e *sluice.Error, limits []engine.LimitState) Result {
 	entry := t.entry(nil, sluice.Usage{}, 0, 0)
 	entry.Final, entry.Outcome, entry.Reason, entry.Status = true, outcome(e), e.Reason, t.status(e, nil)
 	if entry.Outcome == sluice.Failed {
 		entry.Outcome = sluice.Rejected
 	}
 	t.finished = true
-	t.result = Result{Err: e, Final: entry}
+	t.result = Result{Err: e, Limits: limits, Final: entry}
 	entry.Detail = withRefusal(entry.Detail, e.Refusal)
 	t.record(&entry)
 	return t.result
@@ -179,7 +183,7 @@ func (t *turn) recovered(res *Result) {
 		t.last.failure = e
 		t.finish(t.last, e)
 	} else if !t.finished {
-		t.refused(e)
+		t.refused(e, nil)
 	}
 	t.result.Err = e
 	*res = t.result

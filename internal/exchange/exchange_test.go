@@ -86,12 +86,12 @@ func TestRepresentative(t *testing.T) {
 	a, b := &route.Backend{ID: "a", Dialect: "openai"}, &route.Backend{ID: "b", Dialect: "anthropic"}
 	table := &route.Table{Pools: map[sluice.PoolID]*route.Pool{"p": {Backends: []*route.Backend{a}}, "q": {Backends: []*route.Backend{b}}}}
 	m := &route.Model{Pools: []sluice.PoolID{"gone", "p"}, Fallback: []sluice.PoolID{"q"}}
-	for d, want := range map[wire.Dialect]*route.Backend{wire.OpenAI: a, wire.Anthropic: b, "": a, "gemini": nil} {
+	for d, want := range map[wire.Dialect]*route.Backend{wire.OpenAI: a, wire.Anthropic: b, "gemini": nil} {
 		if got := Representative(table, m, d); got != want {
 			t.Errorf("%q: got %v, want %v", d, got, want)
 		}
 	}
-	if Representative(table, nil, "") != nil {
+	if Representative(table, nil, wire.OpenAI) != nil {
 		t.Error("no model has a backend")
 	}
 }

@@ -60,17 +60,9 @@ func (t *turn) hard() bool {
 	return p != nil && p.HardSpend && !t.r.Free
 }
 
-// CountTokens is the gateway's own estimate of a request's input, for models
-// whose backends cannot count.
-func (x *Exchange) CountTokens(r *Request) sluice.Tokens {
-	t := &turn{x: x, r: r}
-	table := x.o.Table()
-	return t.input(Representative(table, table.Models[sluice.ModelID(r.Head.Model)], ""))
-}
-
 // Representative is the backend that a model's requests most likely go to: the
-// first of its first pool that speaks the dialect, or any where that is empty.
-// It is nil if there is none, or no model.
+// first of its first pool that speaks the dialect. It is nil if there is none, or
+// no model.
 func Representative(t *route.Table, m *route.Model, d wire.Dialect) (found *route.Backend) {
 	if m == nil {
 		return nil
@@ -81,7 +73,7 @@ func Representative(t *route.Table, m *route.Model, d wire.Dialect) (found *rout
 			return false
 		}
 		for _, b := range p.Backends {
-			if d == "" || b.Dialect == string(d) {
+			if b.Dialect == string(d) {
 				found = b
 				return true
 			}

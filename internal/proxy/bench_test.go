@@ -86,7 +86,7 @@ func gateway(b *testing.B, backend string) (base string, stop func()) {
 			Table:  func() *route.Table { return table },
 			Target: func(sluice.BackendID) (*upstream.Target, bool) { return target, true },
 		}),
-		Tally: gate.Tally, Table: func() *route.Table { return table },
+		Table: func() *route.Table { return table },
 		Identify: func(string) (sluice.Principal, error) {
 			return sluice.Principal{Tenant: "acme", Project: "default", Key: "ci", Policy: policy}, nil
 		},

@@ -85,10 +85,6 @@ func (c *call) serve() {
 		c.reject(err)
 		return
 	}
-	if c.op == wire.CountTokens && !c.counts() {
-		c.countTokens(req)
-		return
-	}
 	c.sink.watch(c.head.Stream)
 	c.deliver(c.p.o.Exchange.Run(c.r.Context(), req, &c.sink))
 }

@@ -13,7 +13,7 @@ import (
 // listModels answers with the models that the key may ask for in the dialect
 // that it speaks.
 func (c *call) listModels() {
-	if !c.tally() {
+	if !c.known() {
 		return
 	}
 	t := c.p.o.Table()
@@ -34,7 +34,7 @@ func (c *call) listModels() {
 
 // oneModel answers with one of them.
 func (c *call) oneModel() {
-	if !c.tally() {
+	if !c.known() {
 		return
 	}
 	t := c.p.o.Table()
@@ -44,7 +44,7 @@ func (c *call) oneModel() {
 			return
 		}
 	}
-	c.reject(&sluice.Error{Kind: sluice.KindNotFound, Reason: sluice.ModelNotFound, Param: "model", Msg: "there is no such model for this key", Hint: "GET /v1/models lists what there is"})
+	c.reject(&sluice.Error{Kind: sluice.KindNotFound, Reason: sluice.ModelNotFound, Param: "model", Msg: "names a model that there is not for this key", Hint: "GET /v1/models lists what there is"})
 }
 
 // model is what the client may know of a model; false if it may not ask for it.
@@ -59,39 +59,18 @@ func (c *call) model(t *route.Table, m *route.Model) (wire.ModelInfo, bool) {
 	return wire.ModelInfo{ID: m.ID, Context: b.Context, MaxOutput: b.MaxOutput}, true
 }
 
-// tally identifies the caller and charges one request.
-func (c *call) tally() bool {
+// known identifies the caller. What it asks for is free of limits: client
+// libraries poll it.
+func (c *call) known() bool {
 	err := c.identify()
-	if err == nil {
-		c.limits, err = c.p.o.Tally(c.principal)
-	}
 	if err != nil {
 		c.reject(err)
-		return false
 	}
-	return true
-}
-
-// counts reports whether a backend can count tokens for the model: the operation
-// then goes there, and costs nothing.
-func (c *call) counts() bool {
-	t := c.p.o.Table()
-	m := t.Models[sluice.ModelID(c.head.Model)]
-	return m == nil || exchange.Representative(t, m, wire.Anthropic) != nil // an unknown model is refused by the engine
-}
-
-// countTokens answers with the gateway's own estimate.
-func (c *call) countTokens(req *exchange.Request) {
-	var err error
-	if c.limits, err = c.p.o.Tally(c.principal); err != nil {
-		c.reject(err)
-		return
-	}
-	c.answer(wire.TokenCountBody(c.p.o.Exchange.CountTokens(req)))
+	return err == nil
 }
 
 // answer ends a request that no backend was asked for.
 func (c *call) answer(body []byte) {
 	c.record.Final.Outcome, c.record.Final.Status = sluice.Completed, http.StatusOK
-	c.sink.own(http.StatusOK, body, c.limits)
+	c.sink.own(http.StatusOK, body)
 }

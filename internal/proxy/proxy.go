@@ -10,7 +10,6 @@ import (
 
 	"sluice"
 	"sluice/internal/auth"
-	"sluice/internal/engine"
 	"sluice/internal/exchange"
 	"sluice/internal/route"
 	"sluice/internal/wire"
@@ -25,15 +24,13 @@ const (
 	DefaultWriteStall     = 30 * time.Second
 )
 
-// Options is what a Proxy works with. The first four are needed; zero fields
+// Options is what a Proxy works with. The first three are needed; zero fields
 // below take the defaults.
 type Options struct {
 	Exchange *exchange.Exchange
 	// Identify finds who a credential belongs to. Its error is a *sluice.Error.
 	Identify func(credential string) (sluice.Principal, error)
-	// Tally charges a request that reaches no backend.
-	Tally func(sluice.Principal) ([]engine.LimitState, error)
-	Table func() *route.Table
+	Table    func() *route.Table
 
 	Log   func(*Record) // called once for each request, at its end
 	Ready func() bool   // what readiness depends on beside LameDuck; nil is always

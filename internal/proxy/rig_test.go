@@ -142,7 +142,7 @@ func newRig(t *testing.T, s setup) *rig {
 		policy.Weight = 1
 	}
 	o := Options{
-		Exchange: x, Tally: r.gate.Tally, Table: func() *route.Table { return table },
+		Exchange: x, Table: func() *route.Table { return table },
 		Identify: func(credential string) (sluice.Principal, error) {
 			if credential != clientSecret {
 				return sluice.Principal{}, &sluice.Error{Kind: sluice.KindUnauthenticated, Reason: sluice.Unauthenticated, Msg: "the API key is unknown"}
@@ -245,6 +245,19 @@ func (r *rig) only(rec Record) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.records = append(r.records[:0], rec)
+}
+
+// counters are the caller's, as the engine has them beside one request.
+func (r *rig) counters() []engine.LimitState {
+	r.t.Helper()
+	g, err := r.gate.Admit(r.t.Context(), engine.Call{
+		ID: "probe", Principal: sluice.Principal{Tenant: "acme", Project: sluice.DefaultProject, Key: "ci", Policy: r.policy}, Model: "m", Dialect: "openai", Free: true,
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer g.Release(sluice.ClientGone)
+	return g.Limits()
 }
 
 // want checks how the last request ended.

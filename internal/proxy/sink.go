@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"sluice"
-	"sluice/internal/engine"
 	"sluice/internal/exchange"
 	"sluice/internal/wire"
 )
@@ -160,12 +159,10 @@ func (s *sink) Answer(head *exchange.Head, body []byte) error {
 }
 
 // own delivers an answer of the gateway's own.
-func (s *sink) own(status int, body []byte, limits []engine.LimitState) {
+func (s *sink) own(status int, body []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h := s.c.w.Header()
-	s.c.answerHeader(h, nil)
-	wire.RateHeaders(h, s.c.dialect, limits, time.Now())
+	s.c.answerHeader(s.c.w.Header(), nil)
 	s.send(status, body)
 }
 

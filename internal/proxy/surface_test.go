@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"sluice"
+	"sluice/internal/engine"
 	"sluice/internal/upstream"
 	"sluice/internal/wire"
 )
@@ -72,6 +73,75 @@ func TestErrorsSpeakTheDialect(t *testing.T) {
 			r.want(sluice.Rejected, r.last().Final.Reason, tt.status)
 		}
 	})
+}
+
+// Client libraries poll the list of models: it takes nothing of any limit, and none
+// is in its way.
+func TestModelsAreFreeOfLimits(t *testing.T) {
+	inBubble(t, setup{
+		places: []place{{handler: talk{chunks: 1, usage: usage(9, 1)}}},
+		policy: sluice.Policy{Limits: limits(sluice.Limit{Dimension: sluice.Requests, Window: sluice.PerDay, Amount: 2})},
+	}, func(t *testing.T, r *rig) {
+		list := func() {
+			req := r.request(ask{path: "/v1/models"})
+			req.Method, req.Body, req.ContentLength = "GET", nil, 0
+			resp, err := r.client.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if resp.StatusCode != 200 || resp.Header.Get("X-Ratelimit-Limit-Requests") != "" {
+				t.Errorf("got %d %v", resp.StatusCode, resp.Header)
+			}
+		}
+		for range 3 {
+			list()
+		}
+		for i, want := range []int{200, 200, 429} {
+			if g := r.do(ask{}); g.status != want {
+				t.Errorf("request %d: got %d %s", i, g.status, g.body)
+			}
+		}
+		list()
+	})
+}
+
+// A refusal tells the counters, as an answer does.
+func TestRefusalHasRateHeaders(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		limit    sluice.Limit
+		path     string
+		body     string
+		dialect  wire.Dialect
+		header   string
+		want     string
+		occupied bool
+	}{
+		{"rate", sluice.Limit{Dimension: sluice.Requests, Window: sluice.PerDay, Amount: 1}, "", "", wire.OpenAI, "X-Ratelimit-Remaining-Requests", "0", false},
+		{"rate", sluice.Limit{Dimension: sluice.Requests, Window: sluice.PerDay, Amount: 1}, "/v1/messages", `{"model":"m","max_tokens":5,"messages":[]}`, wire.Anthropic, "Anthropic-Ratelimit-Requests-Remaining", "0", false},
+		{"concurrency", sluice.Limit{Dimension: sluice.Concurrency, Amount: 1}, "", "", wire.OpenAI, "X-Ratelimit-Remaining-Requests", "8", true},
+	} {
+		var sent string
+		inBubble(t, setup{
+			places: []place{{handler: both{tt.dialect, &sent}, dialect: tt.dialect}},
+			policy: sluice.Policy{Limits: limits(tt.limit, sluice.Limit{Dimension: sluice.Requests, Window: sluice.PerHour, Amount: 10})},
+		}, func(t *testing.T, r *rig) {
+			if tt.occupied {
+				g, err := r.gate.Admit(t.Context(), engine.Call{ID: "other", Principal: sluice.Principal{Tenant: "acme", Project: sluice.DefaultProject, Key: "ci", Policy: r.policy}, Model: "m", Dialect: "openai"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer g.Release(sluice.ClientGone)
+			} else if g := r.do(ask{path: tt.path, body: tt.body}); g.status != 200 {
+				t.Fatalf("got %d %s", g.status, g.body)
+			}
+			g := r.do(ask{path: tt.path, body: tt.body, header: http.Header{"Sluice-Max-Wait": {"0"}}})
+			if g.status != 429 || g.header.Get(tt.header) != tt.want {
+				t.Errorf("%s %s: got %d %v, want %s: %s", tt.dialect, tt.name, g.status, g.header, tt.header, tt.want)
+			}
+		})
+	}
 }
 
 func TestModelsInBothDialects(t *testing.T) {
@@ -294,7 +364,9 @@ func TestFault_P12_Panic(t *testing.T) {
 		places: []place{{handler: talk{chunks: 3, gap: time.Second, usage: usage(9, 3)}}},
 		options: func(o *Options) {
 			o.Table = nil // what lists models panics
-			o.Panic = func(id sluice.RequestID, v any, stack []byte) { stacks = append(stacks, fmt.Sprint(id, v, string(stack))) }
+			o.Panic = func(id sluice.RequestID, v any, stack []byte) {
+				stacks = append(stacks, fmt.Sprint(id, v, string(stack)))
+			}
 		},
 	}, func(t *testing.T, r *rig) {
 		var wg sync.WaitGroup
@@ -322,21 +394,22 @@ func TestFault_P12_Panic(t *testing.T) {
 	})
 }
 
-// count_tokens goes to a backend that can count, and is answered here otherwise.
+// count_tokens goes to a backend that can count. Where there is none it is refused
+// as the messages themselves are.
 func TestCountTokens(t *testing.T) {
 	a := ask{path: "/v1/messages/count_tokens", body: `{"model":"m","messages":[{"role":"user","content":"one two three four five"}]}`}
 	inBubble(t, setup{places: []place{{handler: talk{}}}}, func(t *testing.T, r *rig) {
-		g := r.do(a)
-		var n struct {
-			InputTokens int `json:"input_tokens"`
-		}
-		if err := json.Unmarshal([]byte(g.body), &n); err != nil || g.status != 200 || n.InputTokens < 5 || n.InputTokens > 30 {
-			t.Errorf("got %d %s", g.status, g.body)
+		count := r.do(a)
+		messages := r.do(ask{path: "/v1/messages", body: `{"model":"m","max_tokens":5,"messages":[{"role":"user","content":"one two three four five"}]}`})
+		for _, g := range []got{count, messages} {
+			_, _, msg := errorOf(t, g.body)
+			if g.status != 400 || g.header.Get("Sluice-Reason") != "capability_missing" || !strings.Contains(msg, "no backend serves in the anthropic dialect") {
+				t.Errorf("got %d %s", g.status, g.body)
+			}
 		}
 		if r.net.Dials("b0:80") != 0 {
 			t.Error("a backend was asked")
 		}
-		r.want(sluice.Completed, sluice.ReasonNone, 200)
 	})
 	inBubble(t, setup{places: []place{{dialect: wire.Anthropic, handler: answers(200, `{"input_tokens":42}`)}}}, func(t *testing.T, r *rig) {
 		if g := r.do(a); g.status != 200 || g.body != `{"input_tokens":42}` {

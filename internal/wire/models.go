@@ -86,10 +86,3 @@ func ModelBody(d Dialect, m ModelInfo) []byte {
 	}
 	return encode(m.openai())
 }
-
-// TokenCountBody answers count_tokens.
-func TokenCountBody(n sluice.Tokens) []byte {
-	return encode(struct {
-		InputTokens sluice.Tokens `json:"input_tokens"`
-	}{n})
-}
