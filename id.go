@@ -50,7 +50,7 @@ func ParseTask(s string) (string, error) {
 type Label struct{ Key, Value string }
 
 // ParseLabels validates the sluice-labels header: at most MaxLabels pairs
-// k=v, comma-separated, in the alphabet of a task. Order is kept.
+// k=v, comma-separated, in the alphabet of a task, each key once. Order is kept.
 func ParseLabels(s string) ([]Label, error) {
 	if s == "" {
 		return nil, nil
@@ -66,6 +66,11 @@ func ParseLabels(s string) ([]Label, error) {
 		}
 		if _, err := ParseTask(v); err != nil {
 			return nil, Invalid("sluice-labels", "value of %q: use at most %d of a-z, 0-9, dot, underscore and hyphen", k, MaxTask)
+		}
+		for _, l := range out {
+			if l.Key == k {
+				return nil, Invalid("sluice-labels", "has the key %q twice", k)
+			}
 		}
 		if len(out) == MaxLabels {
 			return nil, Invalid("sluice-labels", "has more than %d labels", MaxLabels)

@@ -76,7 +76,7 @@ func TestLabels(t *testing.T) {
 	if err != nil || len(got) != 2 || got[1] != (Label{"prompt_version", "v3"}) {
 		t.Errorf("labels %v, %v", got, err)
 	}
-	for _, bad := range []string{"a", "=b", "a=b,,", "a=B", strings.Repeat("a=b,", 9) + "c=d"} {
+	for _, bad := range []string{"a", "=b", "a=b,,", "a=B", "a=b,a=b", "a=b, c=d, a=e", strings.Repeat("a=b,", 9) + "c=d"} {
 		if _, err := ParseLabels(bad); err == nil {
 			t.Errorf("ParseLabels(%q) gave no error", bad)
 		}

@@ -2,7 +2,9 @@ package proxy
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"sluice"
@@ -25,9 +27,64 @@ const (
 	hKey       = "Idempotency-Key"
 )
 
+// requestHeaders are those of a request that have an effect.
+var requestHeaders = []string{hClass, hMaxWait, hTask, hLabels}
+
 // refusedHeaders promise what this gateway does not do yet: to ignore one would
 // be to break a promise in silence.
 var refusedHeaders = []string{"Sluice-Run", "Sluice-Run-Limits", "Sluice-Risk"}
+
+// ownPrefix is that of the headers that are this gateway's alone.
+const ownPrefix = "Sluice-"
+
+// understood refuses a header of the gateway's own that it does not know, since one
+// that is misspelt would lose what it was to do in silence, and one that is given
+// twice.
+func understood(h http.Header) error {
+	var wrong error
+	first := ""
+	for name, values := range h {
+		if !strings.HasPrefix(name, ownPrefix) || first != "" && name > first {
+			continue
+		}
+		param := strings.ToLower(name)
+		switch {
+		case slices.Contains(refusedHeaders, name):
+			wrong, first = sluice.Invalid(param, "is not supported by this version: leave it out"), name
+		case !slices.Contains(requestHeaders, name):
+			e := sluice.Invalid(param, "is no header of a request")
+			e.Hint = suggest(name)
+			wrong, first = e, name
+		case len(values) > 1:
+			wrong, first = sluice.Invalid(param, "is given twice: give it once"), name
+		}
+	}
+	return wrong
+}
+
+// suggest is what to write in the place of a header's name: the known one that
+// begins and ends as it does, or all of them.
+func suggest(name string) string {
+	best, most := "", 0
+	for _, k := range requestHeaders {
+		known, given := k[len(ownPrefix):], name[len(ownPrefix):]
+		head := 0
+		for head < min(len(known), len(given)) && known[head] == given[head] {
+			head++
+		}
+		tail := 0
+		for tail < min(len(known), len(given))-head && known[len(known)-1-tail] == given[len(given)-1-tail] {
+			tail++
+		}
+		if same := head + tail; 2*same >= len(known) && same > most {
+			best, most = k, same
+		}
+	}
+	if best != "" {
+		return "did you mean " + strings.ToLower(best) + "?"
+	}
+	return "use one of " + strings.ToLower(strings.Join(requestHeaders, ", "))
+}
 
 // request puts together what the exchange runs.
 func (c *call) request(body []byte) (*exchange.Request, error) {
@@ -43,10 +100,8 @@ func (c *call) request(body []byte) (*exchange.Request, error) {
 			return nil, &sluice.Error{Kind: sluice.KindForbidden, Reason: sluice.ModelNotAllowed, Param: "model", Msg: "is not allowed for this key", Hint: "GET /v1/models lists what is"}
 		}
 	}
-	for _, name := range refusedHeaders {
-		if len(h[name]) > 0 {
-			return nil, sluice.Invalid(name, "is not supported by this version: leave it out")
-		}
+	if err := understood(h); err != nil {
+		return nil, err
 	}
 	if len(head.Privileged) > 0 {
 		return nil, sluice.Invalid(head.Privileged[0], "steers the backend's engine, which this key may not do: leave it out")
@@ -82,7 +137,7 @@ func (c *call) class(own sluice.Class) (sluice.Class, error) {
 	}
 	var asked sluice.Class
 	if err := asked.UnmarshalText([]byte(v[0])); err != nil {
-		return 0, sluice.Invalid("sluice-class", "%v", err)
+		return 0, sluice.Invalid("sluice-class", "is wrong: %v", err)
 	}
 	if p := c.principal.Policy; p != nil && !p.AllowsClass(asked) {
 		return 0, &sluice.Error{

@@ -3,6 +3,8 @@ package proxy
 import (
 	"context"
 	"net/http"
+	"path"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -107,8 +109,24 @@ func (p *Proxy) Handler() http.Handler {
 	mux.HandleFunc("/v1/models/{id...}", p.unread(wrongMethod(http.MethodGet)))
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", p.readyz)
-	mux.HandleFunc("/", p.unread((*call).notFound))
-	return mux
+	notFound := p.unread((*call).notFound)
+	mux.HandleFunc("/", notFound)
+	wrong := p.unread(wrongMethod("GET, POST"))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch { // what the mux would answer by itself, in no dialect
+		case r.Method == http.MethodConnect:
+			wrong(w, r)
+		case !clean(r.URL.Path):
+			notFound(w, r)
+		default:
+			mux.ServeHTTP(w, r)
+		}
+	})
+}
+
+// clean reports whether a path is one that the mux does not redirect.
+func clean(p string) bool {
+	return p == "/" || path.Clean("/"+strings.TrimSuffix(p, "/")) == strings.TrimSuffix(p, "/")
 }
 
 // unread serves a request that has no body, in the dialect that its headers

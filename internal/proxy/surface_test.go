@@ -38,6 +38,12 @@ func TestErrorsSpeakTheDialect(t *testing.T) {
 			{"DELETE", "/v1/models", clientSecret, "", 405, "", "method_not_allowed"},
 			{"POST", "/v1/nothing", clientSecret, "", 404, "", "not_found"},
 			{"POST", "/v1/nothing", clientSecret, "2023-06-01", 404, "not_found_error", "not_found"},
+			{"POST", "//v1/chat/completions", clientSecret, "", 404, "", "not_found"},
+			{"POST", "//v1/messages", clientSecret, "2023-06-01", 404, "not_found_error", "not_found"},
+			{"POST", "/v1/../v1/messages", clientSecret, "2023-06-01", 404, "not_found_error", "not_found"},
+			{"POST", "/v1/./chat/completions", clientSecret, "", 404, "", "not_found"},
+			{"POST", "/v1/chat/completions/", clientSecret, "", 404, "", "not_found"},
+			{"GET", "", clientSecret, "", 404, "", "not_found"},
 			{"GET", "/v1/models/nope", clientSecret, "", 404, "", "model_not_found"},
 			{"GET", "/v1/models", "wrong", "", 401, "", "unauthenticated"},
 		} {
@@ -71,6 +77,28 @@ func TestErrorsSpeakTheDialect(t *testing.T) {
 				t.Errorf("%s %s: no Allow", tt.method, tt.path)
 			}
 			r.want(sluice.Rejected, r.last().Final.Reason, tt.status)
+		}
+	})
+}
+
+// What the mux refuses by itself is refused in the dialect, with an id.
+func TestConnectIsRefusedInTheDialect(t *testing.T) {
+	inBubble(t, setup{places: []place{{handler: talk{}}}}, func(t *testing.T, r *rig) {
+		for _, target := range []string{"b0:80", "/v1/chat/completions"} {
+			conn, err := r.net.Dial(t.Context(), "tcp", "gateway:80")
+			if err != nil {
+				t.Fatal(err)
+			}
+			io.WriteString(conn, "CONNECT "+target+" HTTP/1.1\r\nHost: b0:80\r\nConnection: close\r\n\r\n")
+			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, _ := io.ReadAll(resp.Body)
+			conn.Close()
+			if _, code, _ := errorOf(t, string(body)); resp.StatusCode != 405 || code != "method_not_allowed" || resp.Header.Get("Sluice-Request-Id") == "" {
+				t.Errorf("%s: got %d %s", target, resp.StatusCode, body)
+			}
 		}
 	})
 }
@@ -188,6 +216,10 @@ func TestRequestHeaders(t *testing.T) {
 			{"Sluice-Task", "Bad Task", 400},
 			{"Sluice-Labels", "a=b, c=d", 200},
 			{"Sluice-Labels", "a", 400},
+			{"Sluice-Labels", "a=b, a=c", 400},
+			{"Sluice-Lables", "a=b", 400},
+			{"Sluice-Priority", "1", 400},
+			{"Sluice-Request-Id", "req_1", 400},
 			{"Sluice-Run", "r1", 400},
 			{"Sluice-Run-Limits", "steps=1", 400},
 			{"Sluice-Risk", "high", 400},
@@ -202,6 +234,18 @@ func TestRequestHeaders(t *testing.T) {
 					t.Errorf("%s: the message does not name it: %s", tt.name, msg)
 				}
 			}
+		}
+		for name, want := range map[string]string{
+			"Sluice-Lables": "did you mean sluice-labels?", "Sluice-Tsak": "did you mean sluice-task?", "Sluice-Maxwait": "did you mean sluice-max-wait?",
+			"Sluice-Label": "did you mean sluice-labels?", "Sluice-": "use one of sluice-class, sluice-max-wait, sluice-task, sluice-labels",
+		} {
+			g := r.do(ask{header: http.Header{name: {"x"}}})
+			if _, _, msg := errorOf(t, g.body); g.status != 400 || !strings.Contains(msg, strings.ToLower(name)+" is no header of a request: "+want) {
+				t.Errorf("%s: got %d %s", name, g.status, msg)
+			}
+		}
+		if g := r.do(ask{header: http.Header{"Sluice-Task": {"a", "b"}}}); g.status != 400 || !strings.Contains(g.body, "sluice-task is given twice") {
+			t.Errorf("a header twice: got %d %s", g.status, g.body)
 		}
 		if g := r.do(ask{header: http.Header{"Idempotency-Key": {"k"}}}); g.header.Get("Sluice-Dropped") != "idempotency-key" {
 			t.Errorf("sluice-dropped is %q", g.header.Get("Sluice-Dropped"))
