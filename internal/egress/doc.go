@@ -2,8 +2,9 @@
 //
 // # Model
 //
-// A [Dialer] connects and a transport made by [Dialer.Transport] speaks HTTP
-// over it. Both judge the address that a name has resolved to, at the moment of
+// A [Dialer] connects, and two speak HTTP over it: the net/http transport of
+// [Dialer.Transport], and [Clear], made by [Dialer.Clear], for HTTP/1.1 without
+// TLS, as engines beside the gateway have it. All judge the address that a name has resolved to, at the moment of
 // the dial: a check of the name proves nothing, since the name may resolve
 // differently a second later (rebinding), may be spelt in another way (octal,
 // mapped into IPv6) or may be the target of a redirect.
@@ -31,8 +32,10 @@
 //
 // # Ownership and concurrency
 //
-// A Dialer is safe for concurrent use and starts no goroutine. A transport
-// belongs to its caller, who closes its idle connections.
+// A Dialer is safe for concurrent use and starts no goroutine. A transport or a
+// Clear belongs to its caller, who closes its idle connections. A Clear works on
+// its caller's goroutine; a request beyond 16 KiB is written on another one, which
+// the answer's Close joins.
 //
 // # What it does not do
 //

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sluice"
+	"sluice/internal/egress"
 )
 
 // Answer is what a backend answered. It belongs to one goroutine.
@@ -75,6 +76,9 @@ func (a *Answer) Drain(d time.Duration) {
 // connection with it, which is what cancels the work.
 func (a *Answer) Close() {
 	a.watch.stop()
+	if c, ok := a.body.(*egress.ClearAnswer); ok {
+		c.Close() // before the cancel, which would close a connection that can serve again
+	}
 	a.cancel(context.Canceled)
 	if a.body != nil {
 		a.body.Close()

@@ -3,6 +3,7 @@ package upstream
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -37,6 +38,7 @@ type Client struct {
 
 	mu         sync.Mutex
 	transports map[egress.TransportOptions]*http.Transport // guarded by mu; one for each distinct option in use
+	clears     map[egress.TransportOptions]*egress.Clear   // likewise, for backends that are called in the clear
 }
 
 // New makes a Client.
@@ -44,7 +46,7 @@ func New(o Options) *Client {
 	if o.MaxAnswer <= 0 {
 		o.MaxAnswer = DefaultMaxAnswer
 	}
-	return &Client{o: o, transports: make(map[egress.TransportOptions]*http.Transport)}
+	return &Client{o: o, transports: make(map[egress.TransportOptions]*http.Transport), clears: make(map[egress.TransportOptions]*egress.Clear)}
 }
 
 // Close ends the idle connections. Answers that are still read are not touched.
@@ -54,7 +56,21 @@ func (c *Client) Close() error {
 	for _, t := range c.transports {
 		t.CloseIdleConnections()
 	}
+	for _, t := range c.clears {
+		t.CloseIdleConnections()
+	}
 	return nil
+}
+
+func (c *Client) clear(o egress.TransportOptions) *egress.Clear {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t, ok := c.clears[o]
+	if !ok {
+		t = c.o.Dialer.Clear(o)
+		c.clears[o] = t
+	}
+	return t
 }
 
 func (c *Client) transport(o egress.TransportOptions) *http.Transport {
@@ -85,23 +101,57 @@ func (c *Client) Do(ctx context.Context, t *Target, r Request) (*Answer, error) 
 	ctx, cancel := context.WithCancelCause(ctx)
 	a := &Answer{parent: parent, ctx: ctx, cancel: cancel, max: c.o.MaxAnswer}
 	a.watch = newWatch(cancel, t.Timeouts.withDefaults(), r.Stream)
+	var err error
+	if t.BaseURL.Scheme == "http" {
+		err = c.sendClear(ctx, a, t, &r)
+	} else {
+		err = c.send(ctx, a, t, r)
+	}
+	if err == nil {
+		err = a.begin(r.Stream)
+	}
+	if err != nil {
+		a.Close()
+		return nil, err
+	}
+	return a, nil
+}
+
+// sendClear sends a request in the clear and waits for the headers.
+func (c *Client) sendClear(ctx context.Context, a *Answer, t *Target, r *Request) error {
+	method := r.Method
+	if method == "" {
+		method = http.MethodPost
+	}
+	resp, err := c.clear(t.transport()).Do(ctx, &egress.ClearRequest{
+		Method: method, Host: t.BaseURL.Host, Path: t.url(r.Path).EscapedPath(), Header: t.header(r.Header, r.Stream), Body: [][]byte{r.Body},
+	})
+	if err != nil {
+		unsent := errors.Is(err, egress.ErrUnsent)
+		err = a.failed(err)
+		if a.parent.Err() != nil && unsent {
+			err = fmt.Errorf("%w: %w", ErrUnsent, err)
+		}
+		return err
+	}
+	a.body, a.Status, a.Header, a.length = resp, resp.Status, resp.Header, resp.Length
+	return nil
+}
+
+// send does the same over TLS, where the backend may speak HTTP/2.
+func (c *Client) send(ctx context.Context, a *Answer, t *Target, r Request) error {
 	out := new(outgoing)
 	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: out.got})
 	resp, err := c.transport(t.transport()).RoundTrip(t.request(traced, r))
 	if err != nil {
 		err = a.failed(err)
-		if parent.Err() != nil && !out.sent() {
+		if a.parent.Err() != nil && !out.sent() {
 			err = fmt.Errorf("%w: %w", ErrUnsent, err)
 		}
-		a.Close()
-		return nil, err
+		return err
 	}
-	a.body, a.Status, a.Header = resp.Body, resp.StatusCode, resp.Header
-	if err := a.begin(resp, r.Stream); err != nil {
-		a.Close()
-		return nil, err
-	}
-	return a, nil
+	a.body, a.Status, a.Header, a.length = resp.Body, resp.StatusCode, resp.Header, resp.ContentLength
+	return nil
 }
 
 // outgoing knows whether anything of a request can have left. A request that is
@@ -146,27 +196,26 @@ func (t *Target) request(ctx context.Context, r Request) *http.Request {
 }
 
 // begin judges the headers and reads what is not an answer to pass on.
-func (a *Answer) begin(resp *http.Response, stream bool) error {
+func (a *Answer) begin(stream bool) error {
 	switch {
-	case resp.StatusCode >= 300 && resp.StatusCode < 400:
-		return &Error{Reason: sluice.UpstreamRedirect, Status: resp.StatusCode}
-	case resp.StatusCode >= 400:
+	case a.Status >= 300 && a.Status < 400:
+		return &Error{Reason: sluice.UpstreamRedirect, Status: a.Status}
+	case a.Status >= 400:
 		a.watch.within(errorAnswerWait)
-		body, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorAnswer))
+		body, err := io.ReadAll(io.LimitReader(a.body, maxErrorAnswer))
 		if err != nil && a.parent.Err() != nil {
 			return context.Cause(a.parent)
 		}
 		a.Refusal = body // a refusal cut short is still one
 		return nil
 	}
-	if e := resp.Header["Content-Encoding"]; len(e) > 0 && !strings.EqualFold(e[0], "identity") {
-		return &Error{Reason: sluice.UpstreamMalformed, Sent: true, Status: resp.StatusCode, What: "content encoding"}
+	if e := a.Header["Content-Encoding"]; len(e) > 0 && !strings.EqualFold(e[0], "identity") {
+		return &Error{Reason: sluice.UpstreamMalformed, Sent: true, Status: a.Status, What: "content encoding"}
 	}
-	if resp.ContentLength > a.max {
-		return &Error{Reason: sluice.UpstreamTooLarge, Sent: true, Status: resp.StatusCode}
+	if a.length > a.max {
+		return &Error{Reason: sluice.UpstreamTooLarge, Sent: true, Status: a.Status}
 	}
-	a.length = resp.ContentLength
-	a.Events = stream && isEventStream(resp.Header)
+	a.Events = stream && isEventStream(a.Header)
 	a.watch.wait()
 	return nil
 }

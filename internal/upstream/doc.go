@@ -36,7 +36,7 @@
 //
 //   - The body is sent from memory with its length, so that nothing of the
 //     client's connection is involved and a connection found dead before a byte
-//     was written is replaced by net/http.
+//     was written is replaced.
 //   - Of the client's headers those in a short list are sent on, never a
 //     credential, an address, a cookie, anything hop-by-hop or a sluice-* one.
 //   - Cancelling the context closes the connection or resets the stream at once.

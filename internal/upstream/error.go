@@ -78,8 +78,11 @@ func classify(err error, status int) *Error {
 	if isDial(err) {
 		return &Error{Reason: sluice.UpstreamConnect, Err: err}
 	}
-	if isHeaderBound(err) {
+	if errors.Is(err, egress.ErrHeaderBound) || isHeaderBound(err) {
 		return &Error{Reason: sluice.UpstreamTooLarge, Sent: true, What: "headers", Err: err}
+	}
+	if errors.Is(err, egress.ErrUnsent) {
+		return &Error{Reason: sluice.UpstreamConnect, Err: err}
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || isNet(err) {
 		return &Error{Reason: sluice.UpstreamConnect, Sent: true, What: "connection lost before an answer", Err: err}

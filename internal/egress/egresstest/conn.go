@@ -44,6 +44,9 @@ func (c *Conn) Reset() {
 	c.in.reset()
 }
 
+// Quiet reports whether a read would wait: nothing has come, and the peer is there.
+func (c *Conn) Quiet() bool { return c.in.quiet() }
+
 func (c *Conn) LocalAddr() net.Addr  { return c.local }
 func (c *Conn) RemoteAddr() net.Addr { return c.remote }
 
@@ -112,6 +115,12 @@ func (p *pipe) read(b []byte) (int, error) {
 		}
 		p.cond.Wait()
 	}
+}
+
+func (p *pipe) quiet() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.readGone && !p.broken && len(p.buf) == 0 && p.end == nil
 }
 
 func (p *pipe) write(b []byte) (n int, err error) {
