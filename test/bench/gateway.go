@@ -33,6 +33,7 @@ type gateway struct {
 	token   string // for control, empty if it needs none
 	key     string // credential for the data plane
 	journal bool   // it has one, to be waited for
+	base    bool   // it is what the other is compared with
 }
 
 // pair is both gateways.
@@ -70,7 +71,8 @@ func (s *stage) startPair(ctx context.Context) (*pair, error) {
 	if err != nil {
 		return nil, err
 	}
-	sluice, err := s.startSluice(ctx)
+	plain.base = true
+	sluice, err := s.startSluice(ctx, s.o.binary)
 	if err != nil {
 		plain.stop()
 		return nil, err
@@ -79,6 +81,9 @@ func (s *stage) startPair(ctx context.Context) (*pair, error) {
 }
 
 func (s *stage) startPlain(ctx context.Context) (*gateway, error) {
+	if s.o.against != "" {
+		return s.startSluice(ctx, s.o.against)
+	}
 	p, told, err := role(ctx, rolePlain, s.address)
 	if err != nil {
 		return nil, err
@@ -146,7 +151,7 @@ tenants:
 `
 
 // startSluice starts the gateway on fresh data.
-func (s *stage) startSluice(ctx context.Context) (*gateway, error) {
+func (s *stage) startSluice(ctx context.Context, binary string) (*gateway, error) {
 	s.runs++
 	data := filepath.Join(s.dir, "data-"+strconv.Itoa(s.runs))
 	minted, err := auth.Mint("bench")
@@ -165,7 +170,7 @@ func (s *stage) startSluice(ctx context.Context) (*gateway, error) {
 		return nil, err
 	}
 	defer log.Close()
-	cmd := exec.Command(s.o.binary, "serve", "--config", file)
+	cmd := exec.Command(binary, "serve", "--config", file)
 	cmd.Env = append(os.Environ(), "BENCH_KEY="+minted.Key.Reveal())
 	cmd.Stderr = log
 	p, err := start(ctx, "sluice", cmd, false)

@@ -84,13 +84,8 @@ func (s *stage) measureLatency(ctx context.Context, r *report, order []*gateway)
 		l, res := openLoop(ctx, g.data, &req, seed)
 		r.took(g.name, load{name: "latency"}, res)
 		p50, p99 := micros(l.at(.5)-base.at(.5)), micros(l.at(.99)-base.at(.99))
-		if g.journal {
-			r.sluice("p50", p50)
-			r.sluice("p99", p99)
-		} else {
-			r.plain("p50", p50)
-			r.plain("p99", p99)
-		}
+		r.note(g, "p50", p50)
+		r.note(g, "p99", p99)
 		if err := g.settled(ctx); err != nil {
 			return err
 		}

@@ -148,11 +148,7 @@ func (s *stage) measureLoad(ctx context.Context, r *report, l load, order []*gat
 		figures[g] = float64(after-before) / float64(time.Microsecond) / float64(units)
 	}
 	for _, g := range order {
-		if g.journal {
-			r.sluice(l.name, figures[g])
-		} else {
-			r.plain(l.name, figures[g])
-		}
+		r.note(g, l.name, figures[g])
 	}
 	return ctx.Err()
 }

@@ -20,6 +20,7 @@ type options struct {
 	only    []string
 	json    bool
 	binary  string // of sluice; empty builds it
+	against string // another one, in the place of the plain gateway
 	profile string // directory; empty does not profile
 }
 
@@ -53,6 +54,7 @@ func parse() options {
 	flag.StringVar(&only, "only", "", "loads to run, by name and separated by commas; all if empty")
 	flag.BoolVar(&o.json, "json", false, "print the report as JSON")
 	flag.StringVar(&o.binary, "sluice", "", "a sluice binary to measure; built from this tree if empty")
+	flag.StringVar(&o.against, "against", "", "a sluice binary to compare with, in the place of the plain gateway")
 	flag.StringVar(&o.profile, "profile", "", "write CPU and heap profiles of sluice under each load to this directory, and measure nothing")
 	flag.Parse()
 	if only != "" {

@@ -28,13 +28,8 @@ func (s *stage) measureMemory(ctx context.Context, r *report) error {
 		if err != nil {
 			return err
 		}
-		if g.journal {
-			r.sluice("rss", rss)
-			r.sluice("heap", heap)
-		} else {
-			r.plain("rss", rss)
-			r.plain("heap", heap)
-		}
+		r.note(g, "rss", rss)
+		r.note(g, "heap", heap)
 	}
 	return nil
 }

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// How long each load is profiled, and how many entries are printed.
+// How long each load is profiled unless -span says longer, and how many entries
+// are printed.
 const (
 	profileSpan = 5 * time.Second
 	profileTop  = 30
@@ -22,7 +23,7 @@ func (s *stage) profile(ctx context.Context) error {
 	if err := os.MkdirAll(s.o.profile, 0o755); err != nil {
 		return err
 	}
-	g, err := s.startSluice(ctx)
+	g, err := s.startSluice(ctx, s.o.binary)
 	if err != nil {
 		return err
 	}
@@ -53,12 +54,16 @@ func (s *stage) profileFile(load, kind string) string {
 func (s *stage) profileLoad(ctx context.Context, g *gateway, l load) error {
 	s.say("\nprofiling %s", l.what)
 	o := s.o
-	o.span = profileSpan + 2*time.Second
+	span := max(o.span, profileSpan)
+	o.span = span + 2*time.Second
 	req := newRequest(l.model, g.key, l.size)
 	done := make(chan result, 1)
 	go func() { done <- l.run(ctx, o, g.data, &req) }()
 	time.Sleep(time.Second)
-	seconds := int(min(profileSpan, pacedChunks*pacedEvery-time.Second).Seconds())
+	if l.model == modelPaced {
+		span = pacedChunks*pacedEvery - time.Second
+	}
+	seconds := int(span.Seconds())
 	allocs := make(chan error, 1)
 	go func() {
 		allocs <- s.keep(ctx, g, l.name, "allocs", fmt.Sprintf("/debug/pprof/allocs?seconds=%d", seconds))

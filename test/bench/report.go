@@ -13,6 +13,7 @@ import (
 
 // report is what a run found.
 type report struct {
+	Against string  `json:"against"` // what Sluice is compared with
 	Go      string  `json:"go"`
 	System  string  `json:"system"`
 	CPUs    int     `json:"cpus"`
@@ -67,9 +68,12 @@ func statOf(v []float64) stat {
 }
 
 func newReport(o options) *report {
-	r := &report{Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH, CPUs: runtime.NumCPU(), Rounds: o.rounds}
+	r := &report{Against: "ReverseProxy", Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH, CPUs: runtime.NumCPU(), Rounds: o.rounds}
 	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
 		r.Load = strings.Join(strings.Fields(string(text))[:3], " ")
+	}
+	if o.against != "" {
+		r.Against = o.against
 	}
 	add := func(w *row) {
 		r.Rows = append(r.Rows, w)
@@ -111,16 +115,14 @@ func (r *report) row(name string) *row {
 	return r.Rows[i]
 }
 
-// plain and sluice note the figure of one round.
-func (r *report) plain(name string, v float64) {
+// note takes the figure of one gateway in one round.
+func (r *report) note(g *gateway, name string, v float64) {
 	w := r.row(name)
-	w.Plain = append(w.Plain, v)
-	w.sum()
-}
-
-func (r *report) sluice(name string, v float64) {
-	w := r.row(name)
-	w.Sluice = append(w.Sluice, v)
+	if g.base {
+		w.Plain = append(w.Plain, v)
+	} else {
+		w.Sluice = append(w.Sluice, v)
+	}
 	w.sum()
 }
 
@@ -155,7 +157,7 @@ func (r *report) table(w io.Writer) error {
 	}
 	fmt.Fprintf(w, "; %d rounds in %.0f s; %d requests and %d chunks, %d wrong\n\n", r.Rounds, r.Seconds, r.Requests, r.Chunks, r.Wrong)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "\t\tReverseProxy\t\tSluice\t\tSluice ÷ ReverseProxy\t\t\t")
+	fmt.Fprintf(t, "\t\t%s\t\tSluice\t\tSluice ÷ %[1]s\t\t\t\n", r.Against)
 	fmt.Fprintln(t, "load\tfigure\tmin\tmedian\tmin\tmedian\tmin\tmedian\ttarget\t")
 	for _, x := range r.Rows {
 		s := x.Summary
