@@ -31,6 +31,32 @@ func (u Usage) OutputTotal() Tokens { return u.Output + u.Reasoning + u.AudioOut
 // Total is every token of the attempt.
 func (u Usage) Total() Tokens { return u.InputTotal() + u.OutputTotal() }
 
+// Add adds what another attempt of the same request took. The sum's Source is
+// that of its least trusted part that took anything.
+func (u *Usage) Add(v Usage) {
+	switch {
+	case v.Source == UsageNone:
+	case u.Source == UsageNone:
+		u.Source = v.Source
+	default:
+		u.Source = min(u.Source, v.Source)
+	}
+	u.Input += v.Input
+	u.CacheRead += v.CacheRead
+	u.CacheWrite += v.CacheWrite
+	u.CacheWrite1h += v.CacheWrite1h
+	u.AudioInput += v.AudioInput
+	u.Output += v.Output
+	u.Reasoning += v.Reasoning
+	u.AudioOutput += v.AudioOutput
+	u.ToolCalls += v.ToolCalls
+	u.WebSearches += v.WebSearches
+	u.Anomalous = u.Anomalous || v.Anomalous
+	if v.ServiceTier != "" {
+		u.ServiceTier = v.ServiceTier
+	}
+}
+
 // UsageSource says where usage figures come from, least trusted first.
 type UsageSource uint8
 

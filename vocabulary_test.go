@@ -95,6 +95,17 @@ func TestUsageSums(t *testing.T) {
 	}
 }
 
+func TestUsageAdds(t *testing.T) {
+	var sum Usage
+	sum.Add(Usage{Input: 1, Output: 2, Source: UsageReported, ServiceTier: "flex"})
+	sum.Add(Usage{})
+	sum.Add(Usage{Input: 3, Reasoning: 4, Source: UsageEstimated, Anomalous: true})
+	want := Usage{Input: 4, Output: 2, Reasoning: 4, Source: UsageEstimated, Anomalous: true, ServiceTier: "flex"}
+	if sum != want {
+		t.Errorf("got %+v, want %+v", sum, want)
+	}
+}
+
 func TestErrorHidesItsCause(t *testing.T) {
 	cause := errors.New("dial tcp: secret host")
 	e := AsError(fmt.Errorf("attempt: %w", cause))

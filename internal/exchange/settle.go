@@ -116,28 +116,7 @@ func (t *turn) finish(a *attempt, e *sluice.Error) {
 
 // add sums up attempts.
 func (t *turn) add(u sluice.Usage, cost, high sluice.Nano) {
-	s := &t.usage
-	switch {
-	case u.Source == sluice.UsageNone:
-	case s.Source == sluice.UsageNone:
-		s.Source = u.Source
-	default:
-		s.Source = min(s.Source, u.Source)
-	}
-	s.Input += u.Input
-	s.CacheRead += u.CacheRead
-	s.CacheWrite += u.CacheWrite
-	s.CacheWrite1h += u.CacheWrite1h
-	s.AudioInput += u.AudioInput
-	s.Output += u.Output
-	s.Reasoning += u.Reasoning
-	s.AudioOutput += u.AudioOutput
-	s.ToolCalls += u.ToolCalls
-	s.WebSearches += u.WebSearches
-	s.Anomalous = s.Anomalous || u.Anomalous
-	if u.ServiceTier != "" {
-		s.ServiceTier = u.ServiceTier
-	}
+	t.usage.Add(u)
 	t.cost += cost
 	t.high += high
 }
