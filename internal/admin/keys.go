@@ -33,6 +33,7 @@ type Key struct {
 	Declared string       `json:"declared,omitempty" doc:"file:line that owns it; empty when it can be changed here"`
 	Created  *time.Time   `json:"created,omitempty"`
 	Updated  *time.Time   `json:"updated,omitempty"`
+	Warned
 }
 
 // SecretInfo is when one of a key's secrets ends.
@@ -111,10 +112,13 @@ func parseExpiry(s string, now time.Time) (time.Time, error) {
 		return now.Add(d).UTC(), nil
 	}
 	t, err := parseTime("expires", s, now)
-	if err == nil && !t.After(now) {
+	if err != nil {
+		return t, hinted(sluice.Invalid("expires", "is neither a time nor a duration"), "write 720h (from now), 2027-01-31 or 2027-01-31T15:04:05Z")
+	}
+	if !t.After(now) {
 		return t, hinted(sluice.Invalid("expires", "lies in the past"), "to end a key now, revoke it")
 	}
-	return t, err
+	return t, nil
 }
 
 // The inputs and outputs of the key operations.
@@ -209,12 +213,18 @@ func (a *API) createKey(ctx context.Context, in *createKeyIn) (*newKeyOut, error
 		return nil, err
 	}
 	if in.DryRun {
-		return &newKeyOut{Body: NewKey{Key: a.keyView(&k)}}, nil
+		view := a.keyView(&k)
+		view.Warned = a.unknownModels(in.Body.Models)
+		return &newKeyOut{Body: NewKey{Key: view}}, nil
 	}
 	if err := a.o.Keys.CreateKey(ctx, k); err != nil {
 		return nil, err
 	}
-	return a.shownOnce(ctx, &k, minted, "key created")
+	out, err := a.shownOnce(ctx, &k, minted, "key created")
+	if err == nil {
+		out.Body.Warned = a.unknownModels(in.Body.Models)
+	}
+	return out, err
 }
 
 // changeable finds a key that may be changed here and has not been revoked.
@@ -279,7 +289,9 @@ func (a *API) updateKey(ctx context.Context, in *updateKeyIn) (*keyOut, error) {
 	if err := a.storeKey(ctx, &k, in.DryRun, "key updated"); err != nil {
 		return nil, err
 	}
-	return &keyOut{Body: a.keyView(&k)}, nil
+	view := a.keyView(&k)
+	view.Warned = a.unknownModels(in.Body.Models)
+	return &keyOut{Body: view}, nil
 }
 
 func (a *API) rotateKey(ctx context.Context, in *rotateKeyIn) (*newKeyOut, error) {

@@ -11,25 +11,31 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"sluice"
+	"sluice/internal/auth"
 )
 
 // Limits are limits by name, as the configuration writes them:
 // requests_per_minute, concurrency, spend_per_month. In an update a name with
-// null removes that limit and names that are left out stay.
+// null removes what is said of that limit, so that what stands above counts
+// again; "none" lifts what stands above too; names that are left out stay.
 type Limits map[string]Amount
 
 // Amount is a limit's amount: a count, or for spend nano-dollars. As JSON it is
-// an integer or a text such as "200k", "1M" or "$100"; null means none.
+// an integer or a text such as "200k", "1M", "$100" or "none"; null says nothing.
 type Amount struct {
-	text  string // as it was written; empty is none
+	text  string // as it was written; empty says nothing
 	known bool   // n and spend are set, and count
 	spend bool
 	n     int64
 }
 
-// ParseAmount takes the text of a command line. "none" removes.
+// unlimited is how an amount says that there is no limit.
+const unlimited = "none"
+
+// ParseAmount takes the text of a command line. "none" is no limit, "default"
+// what stands above.
 func ParseAmount(s string) Amount {
-	if s == "none" {
+	if s == "default" {
 		return Amount{}
 	}
 	return Amount{text: s}
@@ -38,6 +44,8 @@ func ParseAmount(s string) Amount {
 // MarshalJSON writes what UnmarshalJSON reads.
 func (a Amount) MarshalJSON() ([]byte, error) {
 	switch {
+	case a.known && a.n == auth.Unlimited:
+		return json.Marshal(unlimited)
 	case a.known && a.spend:
 		return json.Marshal(sluice.Nano(a.n).String())
 	case a.known:
@@ -65,12 +73,12 @@ func (a *Amount) UnmarshalJSON(b []byte) error {
 // String is the amount as people write it.
 func (a Amount) String() string {
 	switch {
+	case a.known && a.n == auth.Unlimited:
+		return unlimited
 	case a.known && a.spend:
 		return sluice.Nano(a.n).String()
 	case a.known:
 		return strconv.FormatInt(a.n, 10)
-	case a.text == "":
-		return "none"
 	}
 	return a.text
 }
@@ -78,7 +86,7 @@ func (a Amount) String() string {
 // Schema implements huma.SchemaProvider.
 func (Amount) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{
-		Description: `A count, or a text such as "200k", "1M" or "$100"; null removes the limit`,
+		Description: `A count, or a text such as "200k", "1M" or "$100"; "none" for no limit, also where one stands above; null says nothing, so that what stands above counts`,
 		OneOf:       []*huma.Schema{{Type: "integer"}, {Type: "string", Nullable: true}},
 	}
 }
@@ -102,6 +110,12 @@ func limitsOf(ls []sluice.Limit) Limits {
 		out[LimitName(l.Dimension, l.Window)] = Amount{n: l.Amount, spend: l.Dimension == sluice.Spend, known: true}
 	}
 	return out
+}
+
+// applyTop is apply for limits above which none stand: to lift one is to remove it.
+func (l Limits) applyTop(base []sluice.Limit, param string) ([]sluice.Limit, error) {
+	out, err := l.apply(base, param)
+	return slices.DeleteFunc(out, func(l sluice.Limit) bool { return l.Amount == auth.Unlimited }), err
 }
 
 // apply returns the limits of base changed by l, in a fixed order. param names
@@ -135,7 +149,7 @@ func (l Limits) apply(base []sluice.Limit, param string) ([]sluice.Limit, error)
 	return out, nil
 }
 
-// parseLimit reads one named amount; the amount 0 means none.
+// parseLimit reads one named amount; the amount 0 says nothing.
 func parseLimit(name string, a Amount, param string) (sluice.Limit, error) {
 	var l sluice.Limit
 	where := param + "." + name
@@ -164,6 +178,9 @@ func parseLimit(name string, a Amount, param string) (sluice.Limit, error) {
 		l.Amount = a.n
 	case a.text == "":
 		return l, nil
+	case a.text == unlimited:
+		l.Amount = auth.Unlimited
+		return l, nil
 	case l.Dimension == sluice.Spend:
 		var n sluice.Nano
 		n, err = sluice.ParseMoney(a.text)
@@ -172,10 +189,10 @@ func parseLimit(name string, a Amount, param string) (sluice.Limit, error) {
 		l.Amount, err = parseCount(a.text)
 	}
 	if err != nil {
-		return l, hinted(sluice.Invalid(where, "%s", err), "")
+		return l, hinted(sluice.Invalid(where, "is wrong: %s", err), "")
 	}
 	if l.Amount <= 0 {
-		return l, hinted(sluice.Invalid(where, "must be positive"), "null removes the limit, which means unlimited")
+		return l, hinted(sluice.Invalid(where, "must be positive"), "write none for no limit")
 	}
 	return l, nil
 }

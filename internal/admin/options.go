@@ -63,6 +63,9 @@ type Options struct {
 	Changed func(ctx context.Context) error
 	// Hasher hashes the secrets of new keys: the one that identifies them.
 	Hasher auth.Hasher
+	// HasModel reports whether the configuration in force has a public model
+	// name, to warn of those that it does not; nil warns of none.
+	HasModel func(name string) bool
 	// Env is the environment label of new keys that name none; empty is "live".
 	Env string
 

@@ -20,6 +20,7 @@ type Plan struct {
 	Declared string     `json:"declared,omitempty" doc:"file:line that owns it; empty when it can be changed here"`
 	Created  *time.Time `json:"created,omitempty"`
 	Updated  *time.Time `json:"updated,omitempty"`
+	Warned
 }
 
 // PlanFields is what a plan says. In an update, fields that are left out stay.
@@ -84,7 +85,7 @@ func planView(p *auth.Plan) Plan {
 func (f *PlanFields) apply(p *auth.Plan) error {
 	if f.Class != nil {
 		if err := p.Class.UnmarshalText([]byte(*f.Class)); err != nil {
-			return sluice.Invalid("class", "%s", err)
+			return sluice.Invalid("class", "is wrong: %s", err)
 		}
 	}
 	if f.Classes != nil {
@@ -92,7 +93,7 @@ func (f *PlanFields) apply(p *auth.Plan) error {
 		for _, s := range *f.Classes {
 			var c sluice.Class
 			if err := c.UnmarshalText([]byte(s)); err != nil {
-				return sluice.Invalid("classes", "%s", err)
+				return sluice.Invalid("classes", "has an entry that is wrong: %s", err)
 			}
 			p.Classes = append(p.Classes, c)
 		}
@@ -122,13 +123,13 @@ func (f *PlanFields) apply(p *auth.Plan) error {
 }
 
 func (f *PlanFields) applyLimits(p *auth.Plan) (err error) {
-	if p.Limits, err = f.Limits.apply(p.Limits, "limits"); err != nil {
+	if p.Limits, err = f.Limits.applyTop(p.Limits, "limits"); err != nil {
 		return err
 	}
-	if p.PerProject, err = f.PerProject.apply(p.PerProject, "per_project"); err != nil {
+	if p.PerProject, err = f.PerProject.applyTop(p.PerProject, "per_project"); err != nil {
 		return err
 	}
-	if p.PerKey, err = f.PerKey.apply(p.PerKey, "per_key"); err != nil {
+	if p.PerKey, err = f.PerKey.applyTop(p.PerKey, "per_key"); err != nil {
 		return err
 	}
 	if len(f.PerModel) == 0 {
@@ -215,7 +216,7 @@ func (a *API) createPlan(ctx context.Context, in *createPlanIn) (*planOut, error
 	a.records.mu.Lock()
 	defer a.records.mu.Unlock()
 	if err := sluice.ValidName(in.Body.ID); err != nil {
-		return nil, sluice.Invalid("id", "%s", err)
+		return nil, sluice.Invalid("id", "is wrong: %s", err)
 	}
 	p := auth.DefaultPlan(sluice.PlanID(in.Body.ID))
 	old, err := a.records.plan(ctx, p.ID)
@@ -231,13 +232,15 @@ func (a *API) createPlan(ctx context.Context, in *createPlanIn) (*planOut, error
 	if err := in.Body.PlanFields.apply(&p); err != nil {
 		return nil, err
 	}
-	if in.DryRun {
-		return &planOut{Body: planView(&p)}, nil
+	if !in.DryRun {
+		if err := a.o.Plans.CreatePlan(ctx, p); err != nil {
+			return nil, err
+		}
+		if p, err = a.planChanged(ctx, p.ID, "plan created"); err != nil {
+			return nil, err
+		}
 	}
-	if err := a.o.Plans.CreatePlan(ctx, p); err != nil {
-		return nil, err
-	}
-	return a.planChanged(ctx, p.ID, "plan created")
+	return a.planAnswer(&p, &in.Body.PlanFields), nil
 }
 
 func (a *API) updatePlan(ctx context.Context, in *updatePlanIn) (*planOut, error) {
@@ -253,22 +256,30 @@ func (a *API) updatePlan(ctx context.Context, in *updatePlanIn) (*planOut, error
 	if err := in.Body.apply(&p); err != nil {
 		return nil, err
 	}
-	if in.DryRun {
-		return &planOut{Body: planView(&p)}, nil
+	if !in.DryRun {
+		if err := a.o.Plans.UpdatePlan(ctx, p); err != nil {
+			return nil, err
+		}
+		if p, err = a.planChanged(ctx, p.ID, "plan updated"); err != nil {
+			return nil, err
+		}
 	}
-	if err := a.o.Plans.UpdatePlan(ctx, p); err != nil {
-		return nil, err
-	}
-	return a.planChanged(ctx, p.ID, "plan updated")
+	return a.planAnswer(&p, &in.Body), nil
 }
 
-// planChanged makes a change take effect and answers what the store has now.
-func (a *API) planChanged(ctx context.Context, id sluice.PlanID, what string) (*planOut, error) {
+// planChanged makes a change take effect and reads what the store has now.
+func (a *API) planChanged(ctx context.Context, id sluice.PlanID, what string) (auth.Plan, error) {
 	if err := a.changed(ctx, what, string(id)); err != nil {
-		return nil, err
+		return auth.Plan{}, err
 	}
-	p, err := a.records.plan(ctx, id)
-	return &planOut{Body: planView(&p)}, err
+	return a.records.plan(ctx, id)
+}
+
+// planAnswer is what has become of a change, with what looks wrong in it.
+func (a *API) planAnswer(p *auth.Plan, f *PlanFields) *planOut {
+	out := &planOut{Body: planView(p)}
+	out.Body.Warned = a.unknownPerModel(f)
+	return out
 }
 
 func (a *API) deletePlan(ctx context.Context, in *planRef) (*noneOut, error) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"sluice"
 	"sluice/internal/auth"
 )
 
@@ -45,6 +46,78 @@ func TestPlanLifecycle(t *testing.T) {
 	b.do("GET", "/admin/v1/plans/gold", "", 200, nil)
 	b.do("DELETE", "/admin/v1/plans/gold", "", 204, nil)
 	b.do("GET", "/admin/v1/plans/gold", "", 404, nil)
+}
+
+// TestNoneLiftsALimit says what none and null do: none is no limit whatever the
+// plan says, null leaves the plan's.
+func TestNoneLiftsALimit(t *testing.T) {
+	b := newBench(t)
+	var k NewKey
+	b.do("POST", "/admin/v1/tenants/acme/keys", `{}`, 201, &k)
+	limits := func() int {
+		p, err := b.keeper.Identify(k.Credential, b.now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(p.Policy.Limits[sluice.ScopeTenant])
+	}
+	for _, c := range []struct {
+		target, body string
+		want         int
+	}{
+		{"/admin/v1/tenants/acme", `{"limits":{"requests_per_minute":"none"}}`, 1},
+		{"/admin/v1/tenants/acme", `{"limits":{"requests_per_minute":null}}`, 2},
+		{"/admin/v1/plans/std", `{"limits":{"requests_per_minute":"none"}}`, 1},
+	} {
+		b.do("PATCH", c.target, c.body, 200, nil)
+		if got := limits(); got != c.want {
+			t.Errorf("%s %s: %d limits, want %d", c.target, c.body, got, c.want)
+		}
+	}
+	var p Plan
+	b.do("GET", "/admin/v1/plans/std", "", 200, &p)
+	if len(p.Limits) != 1 {
+		t.Errorf("the plan keeps %v", p.Limits)
+	}
+	var shown Tenant
+	b.do("PATCH", "/admin/v1/tenants/acme", `{"limits":{"concurrency":"none"}}`, 200, &shown)
+	if got := shown.Limits["concurrency"].String(); got != "none" {
+		t.Errorf("the tenant shows %q", got)
+	}
+}
+
+// TestUnknownModelsAreWarnedOf covers every list of models that a change can
+// name.
+func TestUnknownModelsAreWarnedOf(t *testing.T) {
+	b := newBench(t, func(o *Options) { o.HasModel = func(m string) bool { return m == "fast" } })
+	var k NewKey
+	b.do("POST", "/admin/v1/tenants/acme/keys", `{"models":["fast","nope"]}`, 201, &k)
+	if len(k.Warnings) != 1 || !strings.Contains(k.Warnings[0], `"nope"`) {
+		t.Errorf("the new key: %q", k.Warnings)
+	}
+	for target, body := range map[string]string{
+		"/admin/v1/tenants/acme/keys/" + k.ID:                `{"models":["nope"]}`,
+		"/admin/v1/tenants/acme":                             `{"models":["nope"]}`,
+		"/admin/v1/tenants/acme/projects/web":                `{"models":["nope"]}`,
+		"/admin/v1/plans/std":                                `{"models":["nope"]}`,
+		"/admin/v1/plans/std?dry_run=true":                   `{"per_model":{"*":{"concurrency":1},"nope":{"concurrency":1}}}`,
+		"/admin/v1/tenants/acme?dry_run=true":                `{"models":["fast","nope"]}`,
+		"/admin/v1/tenants/acme/keys/" + k.ID + "?dry_run=1": `{"models":["nope"]}`,
+	} {
+		var w Warned
+		b.do("PATCH", target, body, 200, &w)
+		if len(w.Warnings) != 1 || !strings.Contains(w.Warnings[0], `"nope"`) {
+			t.Errorf("%s %s: %q", target, body, w.Warnings)
+		}
+		w = Warned{}
+		b.do("PATCH", target, `{}`, 200, &w)
+		if len(w.Warnings) != 0 {
+			t.Errorf("%s warns again: %q", target, w.Warnings)
+		}
+	}
+	if text := b.do("POST", "/admin/v1/tenants/acme/keys", `{"expires":"tomorrow"}`, 422, nil); !strings.Contains(text, "720h (from now), 2027-01-31") {
+		t.Errorf("expires: %s", text)
+	}
 }
 
 func TestDryRunChangesNothing(t *testing.T) {

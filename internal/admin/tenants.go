@@ -21,6 +21,7 @@ type Tenant struct {
 	Declared string     `json:"declared,omitempty" doc:"file:line that owns it; empty when it can be changed here"`
 	Created  *time.Time `json:"created,omitempty"`
 	Updated  *time.Time `json:"updated,omitempty"`
+	Warned
 }
 
 // TenantFields is what a tenant says. In an update, fields that are left out
@@ -38,6 +39,7 @@ type Project struct {
 	ID string `json:"id"`
 	ProjectFields
 	Declared string `json:"declared,omitempty" doc:"file:line of its tenant; empty when it can be changed here"`
+	Warned
 }
 
 // ProjectFields is what a project says. In an update, fields that are left out
@@ -225,7 +227,7 @@ func (a *API) createTenant(ctx context.Context, in *createTenantIn) (*tenantOut,
 	a.records.mu.Lock()
 	defer a.records.mu.Unlock()
 	if err := sluice.ValidName(in.Body.ID); err != nil {
-		return nil, sluice.Invalid("id", "%s", err)
+		return nil, sluice.Invalid("id", "is wrong: %s", err)
 	}
 	old, err := a.records.tenant(ctx, sluice.TenantID(in.Body.ID))
 	switch {
@@ -244,16 +246,17 @@ func (a *API) createTenant(ctx context.Context, in *createTenantIn) (*tenantOut,
 	if err := a.knownPlan(ctx, t.Plan); err != nil {
 		return nil, err
 	}
-	if in.DryRun {
-		return &tenantOut{Body: tenantView(&t)}, nil
+	if !in.DryRun {
+		if err := a.o.Tenants.CreateTenant(ctx, t); err != nil {
+			return nil, err
+		}
+		if err := a.tenantChanged(ctx, &t, "tenant created"); err != nil {
+			return nil, err
+		}
 	}
-	if err := a.o.Tenants.CreateTenant(ctx, t); err != nil {
-		return nil, err
-	}
-	if err := a.tenantChanged(ctx, &t, "tenant created"); err != nil {
-		return nil, err
-	}
-	return &tenantOut{Body: tenantView(&t)}, nil
+	out := &tenantOut{Body: tenantView(&t)}
+	out.Body.Warned = a.unknownModels(in.Body.Models)
+	return out, nil
 }
 
 func (a *API) updateTenant(ctx context.Context, in *updateTenantIn) (*tenantOut, error) {
@@ -272,7 +275,9 @@ func (a *API) updateTenant(ctx context.Context, in *updateTenantIn) (*tenantOut,
 	if err := a.storeTenant(ctx, &t, in.DryRun, "tenant updated"); err != nil {
 		return nil, err
 	}
-	return &tenantOut{Body: tenantView(&t)}, nil
+	out := &tenantOut{Body: tenantView(&t)}
+	out.Body.Warned = a.unknownModels(in.Body.Models)
+	return out, nil
 }
 
 // storeTenant replaces a tenant, unless it is a dry run, and reads it again. The
@@ -361,7 +366,7 @@ func (a *API) createProject(ctx context.Context, in *createProjectIn) (*projectO
 	a.records.mu.Lock()
 	defer a.records.mu.Unlock()
 	if err := sluice.ValidName(in.Body.ID); err != nil {
-		return nil, sluice.Invalid("id", "%s", err)
+		return nil, sluice.Invalid("id", "is wrong: %s", err)
 	}
 	t, err := a.records.writable(ctx, sluice.TenantID(in.Tenant))
 	if err != nil {
@@ -378,7 +383,9 @@ func (a *API) createProject(ctx context.Context, in *createProjectIn) (*projectO
 	if err := a.storeTenant(ctx, &t, in.DryRun, "project created"); err != nil {
 		return nil, err
 	}
-	return &projectOut{Body: projectView(&p, t.Origin)}, nil
+	out := &projectOut{Body: projectView(&p, t.Origin)}
+	out.Body.Warned = a.unknownModels(in.Body.Models)
+	return out, nil
 }
 
 func (a *API) updateProject(ctx context.Context, in *updateProjectIn) (*projectOut, error) {
@@ -398,7 +405,9 @@ func (a *API) updateProject(ctx context.Context, in *updateProjectIn) (*projectO
 	if err := a.storeTenant(ctx, &t, in.DryRun, "project updated"); err != nil {
 		return nil, err
 	}
-	return &projectOut{Body: projectView(&p, t.Origin)}, nil
+	out := &projectOut{Body: projectView(&p, t.Origin)}
+	out.Body.Warned = a.unknownModels(in.Body.Models)
+	return out, nil
 }
 
 func (a *API) deleteProject(ctx context.Context, in *projectRef) (*noneOut, error) {

@@ -61,7 +61,8 @@ type App struct {
 	keeper    *auth.Keeper
 	proxy     *proxy.Proxy
 	store     lateStore
-	hasher    *auth.Hasher // the one in force: a new pepper takes a restart
+	settings  config.Settings // what the process was started with; most of it stays in force
+	hasher    *auth.Hasher    // the one in force: a new pepper takes a restart
 	simulated *simulation
 
 	data, adminListener net.Listener
@@ -119,6 +120,9 @@ func (a *App) Start(context.Context) error {
 	a.greet()
 	return nil
 }
+
+// Log is where the gateway tells what happens to it.
+func (a *App) Log() *slog.Logger { return a.log }
 
 // Failed tells of a server that has ended by itself: the gateway should stop.
 func (a *App) Failed() <-chan error { return a.failed }

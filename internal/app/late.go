@@ -130,11 +130,10 @@ func (a *App) openStore(ctx context.Context, hasher auth.Hasher) error {
 }
 
 func (a *App) storeAddress() string {
-	settings := a.snapshot.Load().Settings
-	if !settings.Store.Empty() {
-		return settings.Store.Reveal()
+	if s := a.settings.Store; !s.Empty() {
+		return s.Reveal()
 	}
-	return "sqlite:" + filepath.Join(settings.Data, "sluice.db")
+	return "sqlite:" + filepath.Join(a.settings.Data, "sluice.db")
 }
 
 // tryStore opens the store, if that is still to be done, and makes the gateway
@@ -208,7 +207,7 @@ func (a *App) bootstrap(ctx context.Context, db *store.DB, hasher auth.Hasher) e
 		return err
 	}
 	minted := auth.MintAdmin()
-	path := filepath.Join(a.snapshot.Load().Settings.Data, bootstrapFile)
+	path := filepath.Join(a.settings.Data, bootstrapFile)
 	if err := os.WriteFile(path, []byte(minted.Key.Reveal()+"\n"), 0o600); err != nil {
 		return fmt.Errorf("write bootstrap token: %w", err)
 	}

@@ -67,7 +67,11 @@ func (a *App) adminOptions(db *store.DB, hasher auth.Hasher) admin.Options {
 		Plans: db, Tenants: db, Keys: db, Ledger: db,
 		Admin: a.keeper.Admin, Declared: a.keeper.Declared, Changed: a.keeper.Refresh, Hasher: hasher,
 		View: a.gate.Dump, Runtime: a.runtime, Flush: a.journal.Flush, Reload: a.reload,
-		Metrics: a.metrics.Handler(), Build: admin.ReadBuild(), Log: a.log,
+		HasModel: func(name string) bool {
+			_, ok := a.snapshot.Load().Table.Models[sluice.ModelID(name)]
+			return ok
+		},
+		Metrics: a.metrics.Handler(), OpenMetrics: a.settings.OpenMetrics, Build: admin.ReadBuild(), Log: a.log,
 	}
 }
 

@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"strings"
 	"time"
@@ -111,7 +110,7 @@ func (a *App) swap() (admin.Reloaded, error) {
 	for _, w := range next.Warnings {
 		out.Warnings = append(out.Warnings, w.Error())
 	}
-	if fixed := next.Settings.Fixed(before.Settings); len(fixed) > 0 {
+	if fixed := next.Settings.Fixed(a.settings); len(fixed) > 0 {
 		out.Warnings = append(out.Warnings, "restart to put in force: "+strings.Join(fixed, ", "))
 	}
 	return out, nil
@@ -157,7 +156,7 @@ func (p problemList) Details() []admin.ProblemDetail {
 		if q.Fix != "" {
 			message += ": " + q.Fix
 		}
-		out[i] = admin.ProblemDetail{Message: message, Location: fmt.Sprintf("%s:%d:%d %s", q.File, q.Line, q.Col, q.Path)}
+		out[i] = admin.ProblemDetail{Message: message, Location: q.Where()}
 	}
 	return out
 }

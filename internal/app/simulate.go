@@ -106,7 +106,7 @@ func (a *App) greet() {
 	fmt.Fprintf(out, "sluice is up: data plane http://%s, admin API http://%s\n", a.Addr(), a.AdminAddr())
 	if a.firstToken != "" {
 		fmt.Fprintf(out, "\nadmin token, shown once and kept in %s:\n  %s\n",
-			filepath.Join(a.snapshot.Load().Settings.Data, bootstrapFile), a.firstToken)
+			filepath.Join(a.settings.Data, bootstrapFile), a.firstToken)
 	}
 	if a.devKey == "" {
 		return

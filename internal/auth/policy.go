@@ -66,19 +66,28 @@ func narrow(a, b []sluice.ModelID) []sluice.ModelID {
 	return out
 }
 
+// Unlimited is the amount of a limit that lifts that of the same dimension and
+// window, where limits replace others.
+const Unlimited int64 = -1
+
 // override is base with each limit of over replacing that of the same dimension
-// and window, in a fixed order. Limits that bound nothing (amount ≤ 0, or no
-// such dimension or window) are left out; of two alike the later stays.
+// and window, in a fixed order; Unlimited lifts it. Limits that bound nothing
+// otherwise (amount ≤ 0, or no such dimension or window) are left out; of two
+// alike the later stays.
 func override(base, over []sluice.Limit) []sluice.Limit {
 	var out []sluice.Limit
 	for _, l := range slices.Concat(base, over) {
-		if l.Amount <= 0 || l.Dimension >= sluice.NumDimensions || l.Window >= sluice.NumWindows {
+		if l.Amount <= 0 && l.Amount != Unlimited || l.Dimension >= sluice.NumDimensions || l.Window >= sluice.NumWindows {
 			continue
 		}
 		i, found := slices.BinarySearchFunc(out, l, compareLimit)
-		if found {
+		switch {
+		case l.Amount == Unlimited && found:
+			out = slices.Delete(out, i, i+1)
+		case l.Amount == Unlimited:
+		case found:
 			out[i] = l
-		} else {
+		default:
 			out = slices.Insert(out, i, l)
 		}
 	}

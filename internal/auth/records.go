@@ -88,7 +88,7 @@ type Tenant struct {
 	Plan      sluice.PlanID    `json:"plan,omitempty"`      // empty is DefaultPlan
 	Suspended bool             `json:"suspended,omitempty"` // none of its keys is admitted
 	Models    []sluice.ModelID `json:"models,omitempty"`    // narrows the plan's; empty changes nothing
-	Limits    []sluice.Limit   `json:"limits,omitempty"`    // each replaces the plan's of the same dimension and window
+	Limits    []sluice.Limit   `json:"limits,omitempty"`    // each replaces the plan's of the same dimension and window; Unlimited lifts it
 	Projects  []Project        `json:"projects,omitempty"`  // DefaultProject exists without being listed
 
 	Origin  Origin    `json:"origin,omitzero"`
@@ -101,7 +101,7 @@ type Project struct {
 	ID     sluice.ProjectID `json:"id"`
 	Name   string           `json:"name,omitempty"`
 	Models []sluice.ModelID `json:"models,omitempty"` // narrows the tenant's
-	Limits []sluice.Limit   `json:"limits,omitempty"` // each replaces the plan's per_project of the same dimension and window
+	Limits []sluice.Limit   `json:"limits,omitempty"` // each replaces the plan's per_project, likewise
 }
 
 // SecretHash is one secret of a key, valid until NotAfter.
@@ -126,7 +126,7 @@ type Key struct {
 	Secrets []SecretHash `json:"-"`
 
 	Models   []sluice.ModelID `json:"models,omitempty"` // narrows the project's
-	Limits   []sluice.Limit   `json:"limits,omitempty"` // each replaces the plan's per_key of the same dimension and window
+	Limits   []sluice.Limit   `json:"limits,omitempty"` // each replaces the plan's per_key, likewise
 	NotAfter time.Time        `json:"not_after,omitzero"`
 	Disabled bool             `json:"disabled,omitempty"` // for now; it can be enabled again
 	Revoked  time.Time        `json:"revoked,omitzero"`   // for ever, since then

@@ -89,11 +89,12 @@ func (c *checked) view() view {
 	v := view{data: c, columns: []string{"severity", "file", "line", "column", "path", "cause", "fix"}}
 	var text strings.Builder
 	for _, f := range c.Findings {
-		v.rows = append(v.rows, []string{f.Severity, f.File, count(f.Line), count(f.Column), f.Path, f.Cause, f.Fix})
-		at := f.File
+		at, line, column := f.File, "", ""
 		if f.Line > 0 {
-			at = fmt.Sprintf("%s:%d:%d", f.File, f.Line, f.Column)
+			line, column = count(f.Line), count(f.Column)
+			at = fmt.Sprintf("%s:%s:%s", f.File, line, column)
 		}
+		v.rows = append(v.rows, []string{f.Severity, f.File, line, column, f.Path, f.Cause, f.Fix})
 		fmt.Fprintf(&text, "%s: %s: ", at, f.Severity)
 		if f.Path != "" {
 			text.WriteString(f.Path + ": ")

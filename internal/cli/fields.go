@@ -25,6 +25,13 @@ func (d dryRun) said(w io.Writer, done string, args ...any) {
 	fmt.Fprintln(w, plain(fmt.Sprintf(done, args...)))
 }
 
+// warn tells on standard error what is valid but looks wrong.
+func warn(env *Env, warnings []string) {
+	for _, w := range warnings {
+		fmt.Fprintln(env.Stderr, "warning: "+plain(w))
+	}
+}
+
 // limitsFlag reads --limit NAME=AMOUNT flags.
 func limitsFlag(m map[string]string) admin.Limits {
 	if len(m) == 0 {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"sluice/internal/admin"
+	"sluice/internal/auth"
 )
 
 type keyCmd struct {
@@ -16,12 +17,13 @@ type keyCmd struct {
 	Update keyUpdateCmd `cmd:"" help:"Change a key; what is not named stays."`
 	Rotate keyRotateCmd `cmd:"" help:"Give a key a new secret and print it; the old one ends after the overlap."`
 	Revoke keyRevokeCmd `cmd:"" help:"End a key for ever, at once."`
+	Mint   keyMintCmd   `cmd:"" help:"Print a new key for a configuration file to declare; it needs no gateway and none knows the key."`
 }
 
 type keyFields struct {
 	Name    *string           `help:"A name for humans."`
 	Model   []string          `help:"Allowed public model names, of those that the project is allowed." placeholder:"MODEL"`
-	Limit   map[string]string `mapsep:"," help:"Replaces the plan's per-key limit of the same name; none removes it." placeholder:"NAME=AMOUNT"`
+	Limit   map[string]string `mapsep:"," help:"Replaces the plan's per-key limit of the same name; none lifts it, default takes the plan's." placeholder:"NAME=AMOUNT"`
 	Expires *string           `help:"When it ends: 720h from now, 2027-01-31, or empty for never." placeholder:"WHEN"`
 }
 
@@ -134,6 +136,7 @@ func (c *keyCreateCmd) Run(ctx context.Context, env *Env) error {
 		return err
 	}
 	c.said(env.Stderr, "key %s of tenant %s created; it is shown this once", k.ID, k.Tenant)
+	warn(env, k.Warnings)
 	return c.print(env.Stdout, newKeyView(&k))
 }
 
@@ -164,6 +167,7 @@ func (c *keyUpdateCmd) Run(ctx context.Context, env *Env) error {
 		return err
 	}
 	c.said(env.Stderr, "key %s updated", k.ID)
+	warn(env, k.Warnings)
 	return c.print(env.Stdout, view{data: k, columns: fieldColumns, rows: keyRows(&k)})
 }
 
@@ -186,6 +190,31 @@ func (c *keyRotateCmd) Run(ctx context.Context, env *Env) error {
 	}
 	c.said(env.Stderr, "key %s has a new secret, which is shown this once; the old one ends in %s", k.ID, c.Overlap)
 	return c.print(env.Stdout, newKeyView(&k))
+}
+
+type keyMintCmd struct {
+	Env string `default:"live" help:"Label in the key, such as prod or test: 1 to 12 of a-z and 0-9 (${default})." placeholder:"LABEL"`
+	output
+}
+
+// mintedKey is a key that nobody knows yet.
+type mintedKey struct {
+	ID         string `json:"id"`
+	Env        string `json:"env"`
+	Credential string `json:"credential"`
+}
+
+// Run mints a key. As a table the data is the credential alone, as with create.
+func (c *keyMintCmd) Run(env *Env) error {
+	minted, err := auth.Mint(c.Env)
+	if err != nil {
+		return err
+	}
+	k := mintedKey{ID: string(minted.Ref.ID), Env: minted.Ref.Env, Credential: minted.Key.Reveal()}
+	fmt.Fprintf(env.Stderr, "key %s is kept nowhere: put it into the environment or a file, and declare it as secret: ${NAME} or file:/path\n", k.ID)
+	return c.print(env.Stdout, view{
+		data: k, columns: fieldColumns, rows: pairs("key", k.ID, "env", k.Env, "credential", k.Credential), text: k.Credential + "\n",
+	})
 }
 
 type keyRevokeCmd struct {

@@ -123,6 +123,7 @@ func (c *planCreateCmd) Run(ctx context.Context, env *Env) error {
 		return err
 	}
 	c.said(env.Stderr, "plan %s created", c.Plan)
+	warn(env, p.Warnings)
 	return c.print(env.Stdout, planView(&p))
 }
 
@@ -141,6 +142,7 @@ func (c *planUpdateCmd) Run(ctx context.Context, env *Env) error {
 		return err
 	}
 	c.said(env.Stderr, "plan %s updated", c.Plan)
+	warn(env, p.Warnings)
 	return c.print(env.Stdout, planView(&p))
 }
 

@@ -18,7 +18,7 @@ type projectCmd struct {
 type projectFields struct {
 	Name  *string           `help:"A name for humans."`
 	Model []string          `help:"Allowed public model names, of those that the tenant is allowed." placeholder:"MODEL"`
-	Limit map[string]string `mapsep:"," help:"Replaces the plan's per-project limit of the same name; none removes it." placeholder:"NAME=AMOUNT"`
+	Limit map[string]string `mapsep:"," help:"Replaces the plan's per-project limit of the same name; none lifts it, default takes the plan's." placeholder:"NAME=AMOUNT"`
 }
 
 func (f *projectFields) fields() admin.ProjectFields {
@@ -108,6 +108,7 @@ func (c *projectCreateCmd) Run(ctx context.Context, env *Env) error {
 		return err
 	}
 	c.said(env.Stderr, "project %s of tenant %s created", c.Project, c.Tenant)
+	warn(env, p.Warnings)
 	return c.print(env.Stdout, projectView(&p))
 }
 
@@ -126,6 +127,7 @@ func (c *projectUpdateCmd) Run(ctx context.Context, env *Env) error {
 		return err
 	}
 	c.said(env.Stderr, "project %s of tenant %s updated", c.Project, c.Tenant)
+	warn(env, p.Warnings)
 	return c.print(env.Stdout, projectView(&p))
 }
 

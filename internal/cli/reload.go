@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 
 	"sluice/internal/admin"
@@ -20,9 +19,7 @@ func (c *configReloadCmd) Run(ctx context.Context, env *Env) error {
 	if err != nil {
 		return err
 	}
-	for _, w := range r.Warnings {
-		fmt.Fprintln(env.Stderr, "warning: "+plain(w))
-	}
+	warn(env, r.Warnings)
 	changed := "no"
 	if r.Changed {
 		changed = "yes"

@@ -3,8 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
@@ -20,7 +19,10 @@ type serveCmd struct {
 // gateway is what serve needs of a running gateway.
 type gateway interface {
 	Start(ctx context.Context) error
+	// Reload reads the configuration again and logs what has become of it.
 	Reload(ctx context.Context) error
+	// Log is the gateway's own: plain text beside it would break whoever reads it.
+	Log() *slog.Logger
 	// Stop drains and closes. When ctx ends it stops waiting and closes what is
 	// left.
 	Stop(ctx context.Context) error
@@ -40,12 +42,12 @@ func (c *serveCmd) Run(ctx context.Context, env *Env) error {
 	if err != nil {
 		return err
 	}
-	return serve(ctx, g, signals, env.Stderr)
+	return serve(ctx, g, signals)
 }
 
 // serve starts g and obeys signals: SIGHUP reloads, the first of the others
 // drains, the second quits.
-func serve(ctx context.Context, g gateway, signals <-chan os.Signal, talk io.Writer) error {
+func serve(ctx context.Context, g gateway, signals <-chan os.Signal) error {
 	if err := g.Start(ctx); err != nil {
 		return errors.Join(err, g.Stop(ctx))
 	}
@@ -56,24 +58,21 @@ func serve(ctx context.Context, g gateway, signals <-chan os.Signal, talk io.Wri
 	for {
 		select {
 		case <-ctx.Done():
-			return drain(g, signals, talk)
+			return drain(g, signals)
 		case err := <-failed:
-			return errors.Join(err, drain(g, signals, talk))
+			return errors.Join(err, drain(g, signals))
 		case s := <-signals:
 			if s != syscall.SIGHUP {
-				fmt.Fprintf(talk, "%s: draining; once more to quit at once\n", s)
-				return drain(g, signals, talk)
+				g.Log().Info("draining: a further signal quits at once", slog.String("signal", s.String()))
+				return drain(g, signals)
 			}
-			if err := g.Reload(ctx); err != nil {
-				fmt.Fprintln(talk, "reload failed, nothing has changed:")
-				printError(talk, err)
-			}
+			_ = g.Reload(ctx) // it is in the log, and in the status
 		}
 	}
 }
 
 // drain stops g, and cuts the drain short at a further signal.
-func drain(g gateway, signals <-chan os.Signal, talk io.Writer) error {
+func drain(g gateway, signals <-chan os.Signal) error {
 	ctx, cut := context.WithCancel(context.Background())
 	defer cut()
 	done := make(chan error, 1)
@@ -86,7 +85,7 @@ func drain(g gateway, signals <-chan os.Signal, talk io.Writer) error {
 			if s == syscall.SIGHUP {
 				continue
 			}
-			fmt.Fprintf(talk, "%s: quitting\n", s)
+			g.Log().Warn("quitting", slog.String("signal", s.String()))
 			cut()
 		}
 	}

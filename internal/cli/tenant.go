@@ -27,7 +27,7 @@ type tenantFields struct {
 	Plan      *string           `help:"Its plan; without one there are no limits." placeholder:"PLAN"`
 	Suspended *bool             `negatable:"" help:"Admit none of its keys."`
 	Model     []string          `help:"Allowed public model names, of those that the plan allows." placeholder:"MODEL"`
-	Limit     map[string]string `mapsep:"," help:"Replaces the plan's of the same name; none removes it." placeholder:"NAME=AMOUNT"`
+	Limit     map[string]string `mapsep:"," help:"Replaces the plan's of the same name; none lifts it, default takes the plan's." placeholder:"NAME=AMOUNT"`
 }
 
 func (f *tenantFields) fields() admin.TenantFields {
@@ -124,6 +124,7 @@ func (c *tenantCreateCmd) Run(ctx context.Context, env *Env) error {
 		return err
 	}
 	c.said(env.Stderr, "tenant %s created; give it a key: sluice key create %s", c.Tenant, c.Tenant)
+	warn(env, t.Warnings)
 	return c.print(env.Stdout, tenantView(&t))
 }
 
@@ -142,6 +143,7 @@ func (c *tenantUpdateCmd) Run(ctx context.Context, env *Env) error {
 		return err
 	}
 	c.said(env.Stderr, "tenant %s updated", c.Tenant)
+	warn(env, t.Warnings)
 	return c.print(env.Stdout, tenantView(&t))
 }
 

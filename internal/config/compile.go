@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"slices"
 	"time"
 
 	"sluice"
@@ -35,6 +34,7 @@ type Snapshot struct {
 // Settings are the values that belong to the process.
 type Settings struct {
 	Listen, AdminListen string
+	OpenMetrics         bool // /metrics needs no token
 	Data                string
 	Store               sluice.Secret // sqlite:PATH or postgres://…; empty takes SQLite below Data
 	BodyLimit           int64         // bytes
@@ -46,8 +46,9 @@ type Settings struct {
 	KeyPoll, StaleMax   time.Duration // of auth.KeeperOptions
 }
 
-// Fixed lists the settings, by their path, in which s differs from old and that
-// a running process cannot change.
+// Fixed lists the settings, by their path, in which s differs from those that a
+// process was started with and that it cannot change while it runs: all but the
+// times of stopping.
 func (s Settings) Fixed(old Settings) []string {
 	var out []string
 	for _, f := range []struct {
@@ -56,8 +57,13 @@ func (s Settings) Fixed(old Settings) []string {
 	}{
 		{"listen", s.Listen != old.Listen},
 		{"admin.listen", s.AdminListen != old.AdminListen},
+		{"admin.open_metrics", s.OpenMetrics != old.OpenMetrics},
 		{"data", s.Data != old.Data},
 		{"store", s.Store != old.Store},
+		{"body_limit", s.BodyLimit != old.BodyLimit},
+		{"keepalive_after", s.KeepaliveAfter != old.KeepaliveAfter},
+		{"log.level", s.LogLevel != old.LogLevel},
+		{"log.format", s.LogJSON != old.LogJSON},
 		{"keys.pepper", s.Pepper != old.Pepper},
 		{"keys.poll", s.KeyPoll != old.KeyPoll},
 		{"keys.stale_max", s.StaleMax != old.StaleMax},
@@ -97,7 +103,7 @@ func Compile(c *Config, o CompileOptions) (*Snapshot, error) {
 	}
 	b := &builder{c: c, o: o, s: &Snapshot{
 		Version:  version,
-		Table:    &route.Table{Version: version, Models: make(map[sluice.ModelID]*route.Model), Pools: make(map[sluice.PoolID]*route.Pool), Fleet: slices.Clone(c.Limits)},
+		Table:    &route.Table{Version: version, Models: make(map[sluice.ModelID]*route.Model), Pools: make(map[sluice.PoolID]*route.Pool), Fleet: c.Limits.top()},
 		Targets:  make(map[sluice.BackendID]*upstream.Target),
 		Settings: c.settings(),
 	}}
@@ -143,7 +149,7 @@ func (c *Config) settings() Settings {
 		return s.Secret
 	}
 	return Settings{
-		Listen: string(c.Listen), AdminListen: string(c.Admin.Listen), Data: c.Data, Store: reveal(c.Store),
+		Listen: string(c.Listen), AdminListen: string(c.Admin.Listen), OpenMetrics: c.Admin.OpenMetrics, Data: c.Data, Store: reveal(c.Store),
 		BodyLimit: int64(c.BodyLimit), KeepaliveAfter: time.Duration(c.KeepaliveAfter),
 		LameDuck: time.Duration(c.LameDuck), Drain: time.Duration(c.Drain),
 		LogLevel: slog.Level(c.Log.Level), LogJSON: c.Log.Format == "json",
@@ -178,7 +184,7 @@ func (b *builder) pool(name string, p *Pool) {
 }
 
 func (b *builder) model(name string, m *Model) {
-	out := &route.Model{ID: sluice.ModelID(name), Limits: slices.Clone(m.Limits)}
+	out := &route.Model{ID: sluice.ModelID(name), Limits: m.Limits.top()}
 	for _, p := range m.Pools {
 		out.Pools = append(out.Pools, sluice.PoolID(p))
 	}

@@ -51,7 +51,8 @@ func (c *Config) setDefaults() {
 
 // Admin is the admin plane.
 type Admin struct {
-	Listen Address `json:"listen,omitempty" jsonschema:"where the admin plane listens; keep it off the internet"`
+	Listen      Address `json:"listen,omitempty" jsonschema:"where the admin plane listens; keep it off the internet"`
+	OpenMetrics bool    `json:"open_metrics,omitempty" jsonschema:"serve /metrics without a token, for a Prometheus that has none; it tells model, pool, backend and tenant names"`
 }
 
 // Log is the log.
@@ -182,7 +183,7 @@ func (b *Backend) setDefaults() { b.Weight = 1 }
 
 // Capacity is what a backend holds at a time.
 type Capacity struct {
-	Concurrency   Count `json:"concurrency,omitempty" jsonschema:"requests"`
+	Concurrency   Count `json:"concurrency,omitempty" jsonschema:"requests; 16 if left out, whatever the account or engine would take, and the check warns of it"`
 	KVTokens      Count `json:"kv_tokens,omitempty" jsonschema:"input and held output tokens of all requests; no bound if left out"`
 	PrefillTokens Count `json:"prefill_tokens,omitempty" jsonschema:"uncached input tokens of requests that have not answered yet; no bound if left out"`
 }
@@ -270,12 +271,12 @@ type Project struct {
 
 // Key is a credential.
 type Key struct {
-	Secret   *Secret    `json:"secret" jsonschema:"the whole key, slk_…, as ${NAME} or file:/path"`
+	Secret   *Secret    `json:"secret" jsonschema:"the whole key, slk_…, as ${NAME} or file:/path; sluice key mint makes one"`
 	Previous []Previous `json:"previous,omitempty" jsonschema:"earlier secrets of the same key, while they are being exchanged"`
 	Project  string     `json:"project,omitempty" jsonschema:"its project; default if left out"`
 	Models   []string   `json:"models,omitempty" jsonschema:"narrows the project's models"`
 	Limits   Limits     `json:"limits,omitempty" jsonschema:"each replaces the plan's per_key of the same name"`
-	NotAfter *Time      `json:"not_after,omitempty" jsonschema:"when it expires; never if left out"`
+	NotAfter *Time      `json:"not_after,omitempty" jsonschema:"when it expires; never if left out, and a moment that has passed is warned of"`
 	Disabled bool       `json:"disabled,omitempty" jsonschema:"do not admit it"`
 }
 

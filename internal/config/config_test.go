@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -46,9 +47,10 @@ func TestSamplesLoad(t *testing.T) {
 			"pools.chat-eu.classes: not yet in force", "pools.chat-eu.contracts: not yet in force",
 			"pools.chat-eu.backends[0]: backend gpu-a has no price: requests to it are refused",
 			"pools.chat-eu.backends[1]: backend gpu-b has no price: requests to it are refused",
-			"models.fast.fallback[0]: not yet in force",
+			`pools.chat-hosted.backends[0]: backend "oai" names no concurrency: at most 16 requests run there at a time, further ones wait`,
+			"models.fast.fallback[0].evaluated: not yet in force",
 		},
-		"sluice.yaml": {"pools.chat-eu.classes: not yet in force", "pools.chat-eu.contracts: not yet in force", "models.fast.fallback[0]: not yet in force"},
+		"sluice.yaml": {"pools.chat-eu.classes: not yet in force", "pools.chat-eu.contracts: not yet in force", "models.fast.fallback[0].evaluated: not yet in force"},
 	}
 	for _, file := range sampleFiles(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
@@ -118,6 +120,62 @@ func TestCompileDesignSample(t *testing.T) {
 	}
 	if o := s.Records.Keys[0].Origin; o.File != "sluice.yaml" || o.Line != 25 {
 		t.Errorf("the key's origin is %+v", o)
+	}
+}
+
+// A limit of none lifts what a plan says, and bounds nothing where none stands
+// above.
+func TestNoneLiftsALimit(t *testing.T) {
+	s := mustCompile(t, `
+limits: {requests_per_second: none, concurrency: 5}
+providers: {sim: {dialect: openai, simulated: true}}
+pools: {main: {backends: [{name: a, provider: sim, model: sim-small}]}}
+models: {fast: {pools: [main], limits: {concurrency: none}}}
+plans:
+  std:
+    limits: {requests_per_minute: 60, spend_per_day: $5, concurrency: none}
+    per_key: {requests_per_minute: 6}
+    per_model: {"*": {requests_per_hour: 9}, fast: {requests_per_hour: none}}
+tenants:
+  acme: {plan: std, limits: {requests_per_minute: none}, keys: {ci: {secret: ${KEY_A}, limits: {requests_per_minute: none}}}}
+`, CompileOptions{SimulatedURL: "http://127.0.0.1:9/v1"})
+	if len(s.Table.Fleet) != 1 || len(s.Table.Models["fast"].Limits) != 0 {
+		t.Errorf("fleet %+v, model %+v", s.Table.Fleet, s.Table.Models["fast"].Limits)
+	}
+	key, _ := testEnv("KEY_A")
+	p, err := auth.Compile(auth.CompileOptions{}, s.Records).Identify(key, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []sluice.Limit{{Dimension: sluice.Spend, Window: sluice.PerDay, Amount: int64(5 * sluice.Dollar)}}
+	if diff := cmp.Diff(want, p.Policy.Limits[sluice.ScopeTenant]); diff != "" {
+		t.Error(diff)
+	}
+	if len(p.Policy.Limits[sluice.ScopeKey]) != 0 || len(p.Policy.ByModel["fast"]) != 0 || len(p.Policy.Limits[sluice.ScopeTenantModel]) != 1 {
+		t.Errorf("got %+v", p.Policy)
+	}
+}
+
+// Every setting that a reload does not put in force is told.
+func TestFixedTellsOfEverySetting(t *testing.T) {
+	live := map[string]bool{"LameDuck": true, "Drain": true}
+	for i := range reflect.TypeFor[Settings]().NumField() {
+		var s Settings
+		f := reflect.ValueOf(&s).Elem().Field(i)
+		name := reflect.TypeFor[Settings]().Field(i).Name
+		switch f.Kind() {
+		case reflect.String:
+			f.SetString("x")
+		case reflect.Bool:
+			f.SetBool(true)
+		case reflect.Int64, reflect.Int:
+			f.SetInt(7)
+		default:
+			f.Set(reflect.ValueOf(sluice.NewSecret("x")))
+		}
+		if got := len(s.Fixed(Settings{})); got == 0 != live[name] {
+			t.Errorf("%s: a change is told %d times", name, got)
+		}
 	}
 }
 
@@ -293,7 +351,7 @@ func TestNoModels(t *testing.T) {
 func TestFixedSettings(t *testing.T) {
 	old := mustCompile(t, "listen: 127.0.0.1:1"+least, CompileOptions{}).Settings
 	next := mustCompile(t, "listen: 127.0.0.1:2\nlog: {level: debug}\nkeys: {pepper: ${KEY_A}}"+least, CompileOptions{}).Settings
-	if diff := cmp.Diff([]string{"listen", "keys.pepper"}, next.Fixed(old)); diff != "" {
+	if diff := cmp.Diff([]string{"listen", "log.level", "keys.pepper"}, next.Fixed(old)); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -56,7 +56,7 @@ func DemoFile(o DemoOptions) []byte {
 		fmt.Fprintf(&providers, "  %s: {dialect: %s, base_url: %s, api_key: ${%s}}\n", h.name, h.dialect, h.baseURL, h.variable)
 		for i, m := range h.models {
 			pool := fmt.Sprintf("%s-%d", h.name, i+1)
-			fmt.Fprintf(&pools, "  %s: {backends: [{name: %s, provider: %s, model: %q}]}\n", pool, pool, h.name, m)
+			fmt.Fprintf(&pools, "  %s: {backends: [{name: %s, provider: %s, model: %q, capacity: {concurrency: 64}}]}\n", pool, pool, h.name, m)
 			fmt.Fprintf(&models, "  %q: {pools: [%s]}\n", m, pool)
 		}
 	}

@@ -6,12 +6,21 @@ import (
 	"strings"
 
 	"sluice"
+	"sluice/internal/auth"
 )
 
 // Limits bounds dimensions over windows, written as one mapping:
 // {requests_per_minute: 600, input_tokens_per_minute: 1M, concurrency: 32}.
-// What is left out is not limited.
+// What is left out is not limited, unless by what it replaces; none lifts that.
 type Limits []sluice.Limit
+
+// unlimited is how an amount says that there is no limit.
+const unlimited = "none"
+
+// top is the limits of a place above which none stand: none says nothing there.
+func (l Limits) top() []sluice.Limit {
+	return slices.DeleteFunc(slices.Clone(l), func(l sluice.Limit) bool { return l.Amount == auth.Unlimited })
+}
 
 // limitField is one key of such a mapping.
 type limitField struct {
@@ -63,6 +72,11 @@ func (l *Limits) decodeNode(d *decoder, n node, path string) {
 			continue
 		}
 		limit := limitFields[i].of
+		if text == unlimited {
+			limit.Amount = auth.Unlimited
+			*l = append(*l, limit)
+			continue
+		}
 		var err error
 		if limit.Dimension == sluice.Spend {
 			var m Money
@@ -81,7 +95,7 @@ func (l *Limits) decodeNode(d *decoder, n node, path string) {
 		case err != nil:
 			d.reportError(e.value, at, err)
 		case limit.Amount == 0:
-			d.report(nodePos(e.value), at, "leave it out for no limit, or suspend the tenant to stop it", "a limit of 0 admits nothing")
+			d.report(nodePos(e.value), at, "write none for no limit, or suspend the tenant to stop it", "a limit of 0 admits nothing")
 		default:
 			*l = append(*l, limit)
 		}
@@ -98,9 +112,12 @@ func (l Limits) MarshalJSON() ([]byte, error) {
 		if i < 0 {
 			continue
 		}
-		if limit.Dimension == sluice.Spend {
+		switch {
+		case limit.Amount == auth.Unlimited:
+			out[limitFields[i].name] = unlimited
+		case limit.Dimension == sluice.Spend:
 			out[limitFields[i].name] = sluice.Nano(limit.Amount).String()
-		} else {
+		default:
 			out[limitFields[i].name] = Count(limit.Amount).String()
 		}
 	}

@@ -5,12 +5,15 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
+
+	"sluice/internal/route"
 )
 
 // Lint tells what is allowed and questionable. Compile adds what it takes a
 // catalogue to know.
 func (c *Config) Lint() Problems {
-	l := &linter{c: c}
+	l := &linter{c: c, now: time.Now()}
 	l.settings()
 	l.openSecrets()
 	for _, name := range sorted(c.Providers) {
@@ -31,6 +34,7 @@ func (c *Config) Lint() Problems {
 
 type linter struct {
 	c     *Config
+	now   time.Time
 	found Problems
 }
 
@@ -118,6 +122,9 @@ func private(host string) bool {
 }
 
 func (l *linter) pool(path, name string, p *Pool) {
+	for i := range p.Backends {
+		l.backend(index(join(path, "backends"), i), &p.Backends[i])
+	}
 	if len(p.Classes) > 0 {
 		l.notYet(join(path, "classes"))
 	}
@@ -130,6 +137,15 @@ func (l *linter) pool(path, name string, p *Pool) {
 		}
 	}
 	l.warn(path, "name it at a model, or remove it", "no model uses the pool")
+}
+
+// backend warns of a capacity that nobody has chosen: it is far below what most
+// accounts and engines take.
+func (l *linter) backend(path string, b *Backend) {
+	if b.Capacity.Concurrency == 0 && !l.c.Providers[b.Provider].Simulated {
+		l.warn(path, "add capacity: {concurrency: N}, as many requests as the account or engine takes at a time",
+			"backend %q names no concurrency: at most %d requests run there at a time, further ones wait", b.Name, route.DefaultConcurrency)
+	}
 }
 
 func (l *linter) model(path string, m *Model) {
@@ -145,8 +161,11 @@ func (l *linter) model(path string, m *Model) {
 	}
 	for i, f := range m.Fallback {
 		at := index(join(path, "fallback"), i)
-		if f.Evaluated != nil || f.AllowUnevaluated {
-			l.notYet(at)
+		if f.Evaluated != nil {
+			l.notYet(join(at, "evaluated"))
+		}
+		if f.AllowUnevaluated {
+			l.notYet(join(at, "allow_unevaluated"))
 		}
 		speaks := false
 		told := make(map[string]bool)
@@ -172,12 +191,21 @@ func (l *linter) tenant(path string, t *Tenant) {
 	}
 	for _, k := range sorted(t.Keys) {
 		key := t.Keys[k]
+		at := join(join(path, "keys"), k)
+		if key.NotAfter != nil && !key.NotAfter.After(l.now) {
+			l.warn(join(at, "not_after"), "set a later moment, or remove the key", "the key has expired: it is not admitted")
+		}
+		for i, old := range key.Previous {
+			if old.NotAfter != nil && !old.NotAfter.After(l.now) {
+				l.warn(join(index(join(at, "previous"), i), "not_after"), "remove it", "the earlier secret has ended")
+			}
+		}
 		all := append(slices.Clone(lists), key.Models)
 		if p := t.Projects[key.Project]; p != nil {
 			all = append(all, p.Models)
 		}
 		if !l.anyModel(all) {
-			l.warn(join(join(path, "keys"), k), "widen the models of plan, tenant, project or key", "the key may ask for no model: the lists that narrow it have none in common")
+			l.warn(at, "widen the models of plan, tenant, project or key", "the key may ask for no model: the lists that narrow it have none in common")
 		}
 	}
 }

@@ -20,17 +20,21 @@ type Problem struct {
 	Fix   string // how to mend it; empty if the cause says it
 }
 
+// Where is the place: file, line, column and path, as far as there are such.
+func (p Problem) Where() string {
+	s := p.File
+	if p.Line > 0 {
+		s = fmt.Sprintf("%s:%d:%d", s, p.Line, p.Col)
+	}
+	if p.Path != "" {
+		s += ": " + p.Path
+	}
+	return s
+}
+
 func (p Problem) Error() string {
 	var b strings.Builder
-	b.WriteString(p.File)
-	if p.Line > 0 {
-		fmt.Fprintf(&b, ":%d:%d", p.Line, p.Col)
-	}
-	b.WriteString(": ")
-	if p.Path != "" {
-		b.WriteString(p.Path + ": ")
-	}
-	b.WriteString(p.Cause)
+	b.WriteString(p.Where() + ": " + p.Cause)
 	if p.Fix != "" {
 		b.WriteString("\n    fix: " + p.Fix)
 	}

@@ -43,7 +43,7 @@ func (c *Config) planRecord(name string, p *Plan) auth.Plan {
 		ID: sluice.PlanID(name), Class: p.Class, Classes: slices.Clone(p.Classes), Weight: p.Weight, Models: modelIDs(p.Models),
 		MaxWait: time.Duration(p.MaxWait), MaxOutput: sluice.Tokens(p.MaxOutput), Spend: auth.Spend(p.Spend),
 		BudgetStatus: int(p.BudgetStatus), JournalSync: auth.Sync(p.JournalSync),
-		Limits: slices.Clone(p.Limits), PerProject: slices.Clone(p.PerProject), PerKey: slices.Clone(p.PerKey),
+		Limits: p.Limits.top(), PerProject: p.PerProject.top(), PerKey: p.PerKey.top(),
 		Origin: c.origin(join("plans", name)),
 	}
 	for m, l := range p.PerModel {

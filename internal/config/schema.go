@@ -61,9 +61,9 @@ func typeSchemas() map[reflect.Type]*jsonschema.Schema {
 	rates := &jsonschema.Schema{}
 	limits := &jsonschema.Schema{Type: "object", Properties: map[string]*jsonschema.Schema{}, AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}}}
 	for _, f := range limitFields {
-		p := pattern(amount+"[kKMG]?", "600")
+		p := pattern(amount+"[kKMG]?|none", "600")
 		if f.of.Dimension == sluice.Spend {
-			p = money()
+			p = pattern(dollars+"|none", "$100")
 		}
 		p.Description = f.doc
 		limits.Properties[f.name] = p
@@ -104,8 +104,10 @@ func typeSchemas() map[reflect.Type]*jsonschema.Schema {
 }
 
 func money() *jsonschema.Schema {
-	return pattern(`\$?[0-9_]*(\.[0-9]{1,9})?`, "$100")
+	return pattern(dollars, "$100")
 }
+
+const dollars = `\$?[0-9_]*(\.[0-9]{1,9})?`
 
 func moment() *jsonschema.Schema {
 	return pattern(`[0-9]{4}-[0-9]{2}-[0-9]{2}(T.*)?`, "2026-11-01")
@@ -315,5 +317,6 @@ For editors, start the file with ` + "`# yaml-language-server: $schema=…/inter
 A price is looked for at the backend, in ` + "`prices`" + `, at the provider, and in the built-in catalogue, in this order. Where there is none,
 ` + "`unknown_price`" + ` decides, at the backend, the provider, and the top: a request is refused or charged the ceiling, never free.
 
-Limits of a tenant, project or key replace those of the same name that its plan gives; lists of models only ever narrow.
+Limits of a tenant, project or key replace those of the same name that its plan gives, and those of ` + "`per_model`" + ` for a model those of ` + "`*`" + `;
+` + "`none`" + ` lifts one. Lists of models only ever narrow.
 `

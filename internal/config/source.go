@@ -1,12 +1,14 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -72,6 +74,11 @@ func parseYAML(name string, data []byte) (ast.Node, Problems) {
 	if len(data) > MaxFile {
 		return nil, Problems{{File: name, Cause: fmt.Sprintf("the file has %d bytes, the bound is %d", len(data), MaxFile)}}
 	}
+	data = bytes.TrimPrefix(data, []byte("\ufeff")) // the mark of some editors
+	if at := notUTF8(data); at >= 0 {
+		line := 1 + bytes.Count(data[:at], []byte("\n"))
+		return nil, Problems{{File: name, Pos: Pos{line, 1}, Cause: "the line is not UTF-8", Fix: "save the file as UTF-8"}}
+	}
 	if loc := reserved.FindIndex(data); loc != nil {
 		line := 1 + strings.Count(string(data[:loc[0]]), "\n")
 		return nil, Problems{{File: name, Pos: Pos{line, 1}, Cause: "the line has a character of Unicode's private use area", Fix: "remove it"}}
@@ -89,6 +96,9 @@ func parseYAML(name string, data []byte) (ast.Node, Problems) {
 		if p.Line == 0 {
 			p.Pos = Pos{1, 1}
 		}
+		if col := tabIndents(data, p.Line); col > 0 {
+			p.Col, p.Cause, p.Fix = col, "a tab indents the line, which YAML does not take", "indent with spaces"
+		}
 		return nil, Problems{p}
 	}
 	var body ast.Node
@@ -102,6 +112,28 @@ func parseYAML(name string, data []byte) (ast.Node, Problems) {
 		body = doc.Body
 	}
 	return body, nil
+}
+
+// notUTF8 finds the first byte that is not UTF-8, -1 if there is none.
+func notUTF8(data []byte) int {
+	for at := 0; at < len(data); {
+		r, n := utf8.DecodeRune(data[at:])
+		if r == utf8.RuneError && n <= 1 {
+			return at
+		}
+		at += n
+	}
+	return -1
+}
+
+// tabIndents finds the column of a tab in a line's indentation, 0 if there is none.
+func tabIndents(data []byte, line int) int {
+	lines := bytes.SplitN(data, []byte("\n"), line+1)
+	if line > len(lines) {
+		return 0
+	}
+	text := lines[line-1]
+	return 1 + bytes.IndexByte(text[:len(text)-len(bytes.TrimLeft(text, " \t"))], '\t')
 }
 
 func firstLine(s string) string {

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"sluice"
@@ -128,17 +129,24 @@ func (v *validator) baseURL(path, s string) {
 	switch {
 	case err != nil:
 		v.fail(path, fix, "is not an address")
-	case u.Scheme == "" || u.Host == "" && u.Scheme != "http" && u.Scheme != "https":
+	case u.Scheme == "" || u.Opaque != "" && u.Opaque[0] >= '0' && u.Opaque[0] <= '9': // HOST:PORT reads as SCHEME:OPAQUE
 		v.fail(path, "did you mean https://"+strings.TrimLeft(redact(s), "/")+"?", "the scheme is missing")
 	case u.Scheme != "http" && u.Scheme != "https":
 		v.fail(path, fix, "scheme %q is neither http nor https", u.Scheme)
 	case u.Hostname() == "":
 		v.fail(path, fix, "the host is missing")
+	case u.Port() != "" && !validPort(u.Port()):
+		v.fail(path, "write a port from 1 to 65535, or none", "there is no port %s", u.Port())
 	case u.User != nil:
 		v.fail(path, "put the credential into api_key", "holds a credential")
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
 		v.fail(path, "end it at the version, such as /v1", "has a query or a fragment")
 	}
+}
+
+func validPort(s string) bool {
+	n, err := strconv.ParseUint(s, 10, 16)
+	return err == nil && n > 0
 }
 
 // redact keeps what may be a credential out of a suggestion.
@@ -156,13 +164,14 @@ func (v *validator) pool(path, name string, p *Pool, seen map[string]string) {
 		v.fail(join(path, "backends"), "list at least one backend", "the pool has no backend")
 		return
 	}
-	weights := int64(0)
+	weights, negative := int64(0), false
 	for i := range p.Backends {
 		b := &p.Backends[i]
 		v.backend(index(join(path, "backends"), i), b, seen)
 		weights += max(b.Weight, 0)
+		negative = negative || b.Weight < 0 // reported there
 	}
-	if weights == 0 {
+	if weights == 0 && !negative {
 		v.fail(join(path, "backends"), "give at least one of them a weight of 1 or more", "every backend of the pool has weight 0: it could serve nothing")
 	}
 	total := Percent(0)
