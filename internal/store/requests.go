@@ -48,7 +48,7 @@ func (db *DB) Recent(ctx context.Context, q ledger.RecentQuery) (ledger.RecentPa
 	for _, m := range q.Where {
 		d, ok := dims[m.By]
 		if !ok {
-			return ledger.RecentPage{}, sluice.Invalid("where", "cannot filter requests by %v", m.By)
+			return ledger.RecentPage{}, sluice.Invalid("where", "names %v, by which requests are not filtered", m.By)
 		}
 		c.add(d.column+" = $?", m.Value)
 	}

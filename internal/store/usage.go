@@ -57,7 +57,7 @@ func checkUsage(q ledger.UsageQuery) error {
 		if m.By == ledger.ByLabel {
 			label = true
 		} else if _, ok := dims[m.By]; !ok {
-			return sluice.Invalid("where", "cannot filter by %v: use since and until for time", m.By)
+			return sluice.Invalid("where", "names %v, by which usage is not filtered: use since and until for time", m.By)
 		}
 	}
 	switch {
