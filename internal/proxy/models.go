@@ -44,7 +44,7 @@ func (c *call) oneModel() {
 			return
 		}
 	}
-	c.reject(&sluice.Error{Kind: sluice.KindNotFound, Reason: sluice.ModelNotFound, Param: "model", Msg: "names a model that there is not for this key", Hint: "GET /v1/models lists what there is"})
+	c.reject(&sluice.Error{Kind: sluice.KindNotFound, Reason: sluice.ModelNotFound, Param: "model", Msg: "names a model that this key does not have", Hint: "GET /v1/models lists what there is"})
 }
 
 // model is what the client may know of a model; false if it may not ask for it.
