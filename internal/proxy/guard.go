@@ -5,6 +5,7 @@ import (
 	"net"
 	"strconv"
 	"sync"
+	"time"
 )
 
 // guard is a client's connection. It follows the framing of the requests on it
@@ -18,6 +19,7 @@ import (
 type guard struct {
 	net.Conn
 	leave func() // gives its place at the door back, once
+	fresh bool   // nothing has come on it yet
 
 	at      part
 	line    [64]byte // how the line begins
@@ -56,12 +58,29 @@ func (g *guard) CloseWrite() error {
 	return nil
 }
 
+// SetReadDeadline gives a connection on which nothing has come yet the time of one
+// that is idle, and not that of a head. Clients open connections that they then do
+// not need at once; they send on one later, and do not try again if it was closed
+// just then, since on a new one that is no fault of its age.
+func (g *guard) SetReadDeadline(t time.Time) error {
+	if g.fresh && !t.IsZero() {
+		t = time.Now().Add(idleTimeout)
+	}
+	return g.Conn.SetReadDeadline(t)
+}
+
 // Read reads from the connection, up to what it refuses.
 func (g *guard) Read(p []byte) (int, error) {
 	if g.refused {
 		return g.after(p)
 	}
 	n, err := g.Conn.Read(p)
+	if g.fresh && n > 0 { // what has begun has to come
+		g.fresh = false
+		if err := g.Conn.SetReadDeadline(time.Now().Add(readHeaderTimeout)); err != nil {
+			return 0, err
+		}
+	}
 	for i := 0; i < n; {
 		if g.at == atBody || g.at == atChunk {
 			i += g.skip(n - i)
@@ -262,7 +281,7 @@ func (d *door) Accept() (net.Conn, error) {
 		d.leave()
 		return nil, err
 	}
-	return &guard{Conn: c, leave: sync.OnceFunc(d.leave)}, nil
+	return &guard{Conn: c, leave: sync.OnceFunc(d.leave), fresh: true}, nil
 }
 
 func (d *door) leave() {

@@ -280,3 +280,34 @@ func BenchmarkGuard(b *testing.B) {
 		g.Read(buf)
 	}
 }
+
+// A connection that a client has opened in advance is there when it is needed,
+// within the time of an idle one; once something has come, the rest of the head is
+// waited for as ever.
+func TestSpareConnection(t *testing.T) {
+	for _, tt := range []struct {
+		wait  time.Duration
+		send  string
+		after time.Duration // the end of the connection, from the send
+		want  string
+	}{
+		{idleTimeout - time.Second, "GET /nosuch HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", 0, "HTTP/1.1 404"},
+		{time.Minute, "GET / HT", readHeaderTimeout, "HTTP/1.1 400"},
+		{idleTimeout + time.Second, "GET / HT", 0, ""},
+	} {
+		inBubble(t, setup{places: []place{{handler: talk{}}}}, func(t *testing.T, r *rig) {
+			conn, err := r.net.Dial(t.Context(), "tcp", "gateway:80")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			time.Sleep(tt.wait)
+			sent := time.Now()
+			_, _ = io.WriteString(conn, tt.send)
+			got, _ := io.ReadAll(conn)
+			if !strings.HasPrefix(string(got), tt.want) || tt.want == "" && len(got) > 0 || time.Since(sent) != tt.after {
+				t.Errorf("after %v: got %q after %v", tt.wait, got, time.Since(sent))
+			}
+		})
+	}
+}
