@@ -50,6 +50,9 @@ type Error struct {
 	// RetryAfter is when this request would fit, from now; 0 if unknown or
 	// never.
 	RetryAfter time.Duration
+	// Expected says that RetryAfter is an estimate: it depends on when requests
+	// in flight end, or on a backend.
+	Expected bool
 }
 
 // Refusal is the limit that did not fit and its figures at that moment.

@@ -97,7 +97,7 @@ func (e *Engine) admit(now time.Time, r *request, m *route.Model) (Verdict, *slu
 		return Verdict{}, err
 	}
 	if bound := p.queue.Full(r.item.Bytes, r.item.Work); bound != "" {
-		return Verdict{}, queueFull(p, bound)
+		return Verdict{}, queueFull(now, p, bound)
 	}
 	rows := e.firstOffers(r, m, p)
 	if err := e.reserve(now, r, rows, e.book.Reserve); err != nil {

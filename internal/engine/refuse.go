@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"math/bits"
 	"strings"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 // refused is a limit's refusal as the caller sees it: the sentence, and the figures
 // in Refusal. A limit that callers share is scarce capacity, not the caller's rate,
 // and what others use of it is for the log alone.
-func (e *Engine) refused(f *quota.Refusal) *sluice.Error {
+func (e *Engine) refused(now time.Time, r *request, f *quota.Refusal) *sluice.Error {
 	err := &sluice.Error{
 		Kind: sluice.KindRateLimited, Reason: sluice.RateLimited, RetryAfter: f.Wait,
 		Msg: "too many " + strings.ReplaceAll(f.Limit.Dimension.String(), "_", " "),
@@ -37,8 +38,8 @@ func (e *Engine) refused(f *quota.Refusal) *sluice.Error {
 	case f.Limit.Dimension == sluice.KVTokens:
 		err.Reason, err.Msg = sluice.ConcurrencyLimited, "too many tokens in flight"
 	}
-	if f.InFlight && f.Wait == 0 {
-		err.RetryAfter = e.life // the estimated drain
+	if f.InFlight && f.Wait == 0 && !f.Never {
+		err.RetryAfter, err.Expected = e.drain(now, r, f), true
 	}
 	if f.Owner.Scope >= sluice.ScopeModel && !f.Never {
 		err.Kind, err.Hint = sluice.KindOverloaded, ""
@@ -49,11 +50,41 @@ func (e *Engine) refused(f *quota.Refusal) *sluice.Error {
 	return err
 }
 
-func queueFull(p *pool, bound string) *sluice.Error {
+// drain estimates when requests in flight will have returned what the limit lacks:
+// as large a part of the time that such requests take as it is of what they hold.
+// That is never sooner than this request has waited for it in vain. 0 where nothing
+// is known.
+func (e *Engine) drain(now time.Time, r *request, f *quota.Refusal) time.Duration {
+	life := e.life
+	if f.Limit.Dimension.Gauge() && r.pool != nil && r.pool.queue.Service() > 0 {
+		life = r.pool.queue.Service()
+	}
+	part := life
+	if f.Requested < f.Held {
+		hi, lo := bits.Mul64(uint64(life), uint64(max(f.Requested, 1)))
+		q, _ := bits.Div64(hi, lo, uint64(f.Held))
+		part = time.Duration(q)
+	}
+	return max(part, now.Sub(r.since))
+}
+
+// unknownDrain paces callers of a pool of which nothing is known yet.
+const unknownDrain = time.Second
+
+// drain estimates when a pool will have served so many that wait, and one more. It
+// is never sooner than the oldest of them has waited.
+func (p *pool) drain(now time.Time, ahead int) time.Duration {
+	if d := max(p.queue.Wait(ahead, p.running()), p.queue.Oldest(now)); d > 0 {
+		return d
+	}
+	return unknownDrain
+}
+
+func queueFull(now time.Time, p *pool, bound string) *sluice.Error {
 	return &sluice.Error{
 		Kind: sluice.KindOverloaded, Reason: sluice.QueueFull,
 		Msg:        fmt.Sprintf("the queue of pool %s is full (%s)", p.id, bound),
-		RetryAfter: p.queue.Wait(0, p.running()),
+		RetryAfter: p.drain(now, p.queue.Len()), Expected: true,
 	}
 }
 
@@ -61,6 +92,7 @@ func queueFull(p *pool, bound string) *sluice.Error {
 func (e *Engine) unserved(now time.Time, r *request, m *route.Model) *sluice.Error {
 	var seen map[route.Left]bool
 	var back time.Time // when the first one that cools gets a probe
+	var longest sluice.Tokens
 	ask := r.ask()
 	m.Visit("", func(id sluice.PoolID, _ bool) bool {
 		for _, pl := range e.byID[id].places {
@@ -75,13 +107,16 @@ func (e *Engine) unserved(now time.Time, r *request, m *route.Model) *sluice.Err
 				seen = make(map[route.Left]bool)
 			}
 			seen[left] = true
+			if left == route.LeftContext {
+				longest = max(longest, pl.Backend.LongestInput())
+			}
 		}
 		return false
 	})
 	switch {
 	case seen[route.LeftUnhealthy]:
 		err := noBackend(m.ID)
-		err.RetryAfter = max(0, back.Sub(now))
+		err.RetryAfter, err.Expected = max(0, back.Sub(now)), true
 		return err
 	case seen[route.LeftUnpriced]:
 		return &sluice.Error{
@@ -92,8 +127,8 @@ func (e *Engine) unserved(now time.Time, r *request, m *route.Model) *sluice.Err
 	case seen[route.LeftContext]:
 		return &sluice.Error{
 			Kind: sluice.KindInvalid, Reason: sluice.NeverFits,
-			Msg:  fmt.Sprintf("the input of about %d tokens is longer than any backend of model %s takes", r.call.Work.Input, m.ID),
-			Hint: "send less input",
+			Msg:  fmt.Sprintf("prompt is too long: %d tokens > %d maximum", r.call.Work.Input, longest), // clients look for these words
+			Hint: fmt.Sprintf("that is an estimate, and the context length of model %s: send less input", m.ID),
 		}
 	case seen[route.LeftDialect]:
 		return &sluice.Error{
@@ -117,16 +152,19 @@ func noBackend(m sluice.ModelID) *sluice.Error {
 // busy.
 func (e *Engine) waitedTooLong(now time.Time, r *request) *sluice.Error {
 	if f := e.book.GaugeRefusal(now, &r.res, r.need); f != nil {
-		return e.refused(f)
+		return e.refused(now, r, f)
 	}
 	p := r.pool
 	if p.serves(now, r) != serves {
+		if m := e.table.Models[r.call.Model]; m != nil {
+			return e.unserved(now, r, m)
+		}
 		return noBackend(r.call.Model)
 	}
 	err := &sluice.Error{
 		Kind: sluice.KindOverloaded, Reason: sluice.QueueTimeout,
 		Msg:        fmt.Sprintf("no place became free in pool %s within %v", p.id, r.maxWait),
-		RetryAfter: p.queue.Wait(p.queue.Len(), p.running()),
+		RetryAfter: max(p.drain(now, p.queue.Len()-1), now.Sub(r.since)), Expected: true,
 	}
 	if r.maxWait <= 0 {
 		err.Reason = sluice.DeadlineUnmet

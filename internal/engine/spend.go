@@ -26,7 +26,7 @@ func (e *Engine) reserve(now time.Time, r *request, rows []*price.Row, take taki
 	}
 	need, least := r.needs(rows, bound), r.needs(rows, min(bound, r.least()))
 	if f := take(now, &r.res, need, least); f != nil {
-		return e.refused(f)
+		return e.refused(now, r, f)
 	}
 	r.need, r.bound = need, bound
 	return nil
@@ -63,7 +63,7 @@ func (e *Engine) clamp(now time.Time, r *request, rows []*price.Row) (sluice.Tok
 	}
 	least := min(r.bound, r.least())
 	if need := r.dearest(rows, least); need > room {
-		return 0, e.refused(e.book.SpendRefusal(now, &r.res, int64(need)))
+		return 0, e.refused(now, r, e.book.SpendRefusal(now, &r.res, int64(need)))
 	}
 	bound := r.bound
 	for _, row := range rows {

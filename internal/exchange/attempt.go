@@ -203,6 +203,7 @@ func (t *turn) refusedBy(a *attempt, ans *upstream.Answer) {
 	a.retryAfter, a.again = ref.RetryAfter, ref.Retryable
 	if ref.Park {
 		a.parked, a.retryAfter = true, max(a.retryAfter, parkFor)
+		a.failure.RetryAfter = a.retryAfter // those that follow are told the same
 		if t.x.o.Hooks.Parked != nil {
 			t.x.o.Hooks.Parked(a.place.Backend.ID, ref.Code)
 		}

@@ -143,3 +143,24 @@ func TestHardSpendHoldsServerTools(t *testing.T) {
 		})
 	}
 }
+
+// An input beyond the model's context is told in the words that clients look for.
+func TestContextExceeded(t *testing.T) {
+	long := strings.Repeat("word ", 250_000)
+	for _, tt := range []struct {
+		dialect    wire.Dialect
+		path, code string
+	}{
+		{wire.OpenAI, "/v1/chat/completions", "context_length_exceeded"},
+		{wire.Anthropic, "/v1/messages", "<nil>"},
+	} {
+		var sent string
+		inBubble(t, setup{places: []place{{handler: both{tt.dialect, &sent}, dialect: tt.dialect}}}, func(t *testing.T, r *rig) {
+			g := r.do(ask{path: tt.path, body: `{"model":"m","max_tokens":5,"messages":[{"role":"user","content":"` + long + `"}]}`})
+			kind, code, msg := errorOf(t, g.body)
+			if g.status != 400 || kind != "invalid_request_error" || code != tt.code || !strings.HasPrefix(msg, "prompt is too long: 25") || !strings.Contains(msg, " tokens > 200000 maximum") || g.header.Get("Sluice-Reason") != "never_fits" {
+				t.Errorf("%s: got %d %s", tt.dialect, g.status, g.body)
+			}
+		})
+	}
+}

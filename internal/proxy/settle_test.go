@@ -280,6 +280,36 @@ func TestCC2RetryBillsOnce(t *testing.T) {
 	})
 }
 
+// What refuses the first request for a minute tells it so, as it tells those that
+// follow.
+func TestParkIsToldAtOnce(t *testing.T) {
+	for name, refusal := range map[string]http.Handler{
+		"credential": answers(401, `{"error":{"message":"bad key","type":"invalid_request_error","param":null,"code":"invalid_api_key"}}`),
+		"account":    answers(429, `{"error":{"message":"spent","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}`),
+	} {
+		inBubble(t, one(refusal), func(t *testing.T, r *rig) {
+			for i := range 2 {
+				g := r.do(ask{header: http.Header{"Sluice-Max-Wait": {"0"}}})
+				if g.status != 503 || g.header.Get("Retry-After") != "60" || g.header.Get("Retry-After-Ms") != "60000" || !strings.Contains(g.body, "expected in about 1m0s") {
+					t.Errorf("%s, request %d: got %d %q %s", name, i, g.status, g.header.Get("Retry-After-Ms"), g.body)
+				}
+			}
+		})
+	}
+}
+
+// A request that waited for its own concurrency in vain is not told to come back
+// sooner than that.
+func TestConcurrencyRefusalIsAnEstimate(t *testing.T) {
+	inBubble(t, gauge(one(talk{chunks: 100, gap: time.Second})), func(t *testing.T, r *rig) {
+		e := exit{ask: ask{header: http.Header{"Sluice-Max-Wait": {"7s"}}}}
+		g := behindAnother(t, r, &e)
+		if ms, err := strconv.Atoi(g.header.Get("Retry-After-Ms")); err != nil || ms < 7000 || !strings.Contains(g.body, "expected in about 7s") {
+			t.Errorf("got %d %v %s", g.status, g.header, g.body)
+		}
+	})
+}
+
 // U5, U8: a backend whose credential is refused, or whose account is spent, is
 // left alone for a minute; the request goes elsewhere.
 func TestParkedBackend(t *testing.T) {

@@ -1,6 +1,10 @@
 package route
 
-import "sluice"
+import (
+	"math"
+
+	"sluice"
+)
 
 // Left is why a backend was left out of a choice; empty for the one chosen. The
 // words are shown by `sluice explain`.
@@ -27,6 +31,18 @@ type Ask struct {
 	Free    bool // nothing is billed
 }
 
+// LongestInput is the largest input that the backend takes: that of its context and
+// its KV memory.
+func (b *Backend) LongestInput() sluice.Tokens {
+	n := sluice.Tokens(math.MaxInt64)
+	for _, bound := range [...]sluice.Tokens{b.Context, b.Capacity.KVTokens} {
+		if bound > 0 {
+			n = min(n, bound)
+		}
+	}
+	return n
+}
+
 // Eligible tells why a backend may not serve a request at all, Chosen if it may.
 func Eligible(b *Backend, a *Ask) Left {
 	switch {
@@ -34,8 +50,7 @@ func Eligible(b *Backend, a *Ask) Left {
 		return LeftDialect
 	case b.Weight <= 0:
 		return LeftDrained
-	case b.Context > 0 && a.Work.Input > b.Context,
-		b.Capacity.KVTokens > 0 && a.Work.Input > b.Capacity.KVTokens:
+	case a.Work.Input > b.LongestInput():
 		return LeftContext
 	case !a.Free && b.Row() == nil:
 		return LeftUnpriced

@@ -40,6 +40,9 @@ func (q *Queue[V]) Ended(held time.Duration) {
 	q.service = max(1, q.service+(held-q.service)/serviceWeight)
 }
 
+// Service is how long an attempt holds its place on average; 0 if nothing is known.
+func (q *Queue[V]) Service() time.Duration { return q.service }
+
 // Wait predicts the wait of a request behind ahead others while running attempts
 // hold all places; 0 if nothing is known.
 func (q *Queue[V]) Wait(ahead int, running int64) time.Duration {

@@ -207,6 +207,8 @@ func openaiCode(r rejection, e *sluice.Error) string {
 		return "model_not_found"
 	case e.Reason == sluice.InvalidRequest:
 		return "invalid_value"
+	case e.Reason == sluice.NeverFits && e.Refusal == nil: // no limit, but the model's context
+		return "context_length_exceeded"
 	}
 	return e.Reason.String()
 }
@@ -245,10 +247,25 @@ func message(e *sluice.Error, id sluice.RequestID) string {
 	if r := e.Refusal; r != nil {
 		b.WriteString(" (" + limitText(r) + ")")
 	}
-	if e.RetryAfter > 0 {
+	switch {
+	case e.RetryAfter <= 0:
+	case e.Expected:
+		b.WriteString("; room is expected in about " + about(e.RetryAfter).String())
+	default:
 		fmt.Fprintf(&b, "; this request would fit in %s", e.RetryAfter.Round(time.Millisecond))
 	}
 	return b.String()
+}
+
+// about rounds an estimate to what it is worth.
+func about(d time.Duration) time.Duration {
+	switch {
+	case d < time.Second:
+		return max(d.Round(10*time.Millisecond), 10*time.Millisecond)
+	case d < 10*time.Second:
+		return d.Round(100 * time.Millisecond)
+	}
+	return d.Round(time.Second)
 }
 
 // limitText tells the limit that refused, what of it is spent and what is held by
@@ -265,7 +282,12 @@ func limitText(r *sluice.Refusal) string {
 	if r.ID != "" {
 		fmt.Fprintf(&b, " %s", r.ID)
 	}
-	fmt.Fprintf(&b, ": %s %s", amount(r.Limit.Amount), strings.ReplaceAll(r.Limit.Dimension.String(), "_", " "))
+	what, of := strings.ReplaceAll(r.Limit.Dimension.String(), "_", " "), amount(r.Limit.Amount)
+	if r.Limit.Dimension == sluice.Concurrency {
+		fmt.Fprintf(&b, ": %s of %s", what, of)
+	} else {
+		fmt.Fprintf(&b, ": %s %s", of, what)
+	}
 	if r.Limit.Window != sluice.NoWindow {
 		fmt.Fprintf(&b, " per %s", r.Limit.Window)
 	}

@@ -39,7 +39,8 @@ func TestError(t *testing.T) {
 		{"budget", budget, ErrorOptions{}, 429, "insufficient_quota", "insufficient_quota", 402, "billing_error", none, none, "false"},
 		{"budget by option", budget, ErrorOptions{Budget402: true}, 402, "insufficient_quota", "insufficient_quota", 402, "billing_error", none, none, "false"},
 		{"fleet full", &sluice.Error{Kind: sluice.KindOverloaded, Reason: sluice.QueueFull, RetryAfter: 1500 * time.Millisecond}, ErrorOptions{}, 503, "server_error", "queue_full", 529, "overloaded_error", "2", "1500", none},
-		{"never fits", &sluice.Error{Kind: sluice.KindRateLimited, Reason: sluice.NeverFits}, ErrorOptions{}, 400, "invalid_request_error", "never_fits", 400, "invalid_request_error", none, none, none},
+		{"too long", &sluice.Error{Kind: sluice.KindInvalid, Reason: sluice.NeverFits}, ErrorOptions{}, 400, "invalid_request_error", "context_length_exceeded", 400, "invalid_request_error", none, none, none},
+		{"never fits", &sluice.Error{Kind: sluice.KindRateLimited, Reason: sluice.NeverFits, Refusal: &sluice.Refusal{}}, ErrorOptions{}, 400, "invalid_request_error", "never_fits", 400, "invalid_request_error", none, none, none},
 		{"too large", &sluice.Error{Kind: sluice.KindTooLarge, Reason: sluice.BodyTooLarge}, ErrorOptions{}, 413, "invalid_request_error", "body_too_large", 413, "request_too_large", none, none, none},
 		{"invalid", sluice.Invalid("n", "must be positive"), ErrorOptions{}, 400, "invalid_request_error", "invalid_value", 400, "invalid_request_error", none, none, none},
 		{"unauthenticated", &sluice.Error{Kind: sluice.KindUnauthenticated, Reason: sluice.KeyRevoked}, ErrorOptions{}, 401, "invalid_request_error", "invalid_api_key", 401, "authentication_error", none, none, none},
@@ -93,6 +94,16 @@ func TestError(t *testing.T) {
 		if !bytes.Contains(body, []byte(want)) {
 			t.Errorf("no %q in %s", want, body)
 		}
+	}
+	for wait, want := range map[time.Duration]string{3 * time.Microsecond: "10ms", 1426 * time.Millisecond: "1.4s", 61400 * time.Millisecond: "1m1s"} {
+		_, h, body := Error(OpenAI, &sluice.Error{Kind: sluice.KindRateLimited, Reason: sluice.ConcurrencyLimited, Msg: "full", RetryAfter: wait, Expected: true}, "req_1", ErrorOptions{})
+		if !bytes.Contains(body, []byte("full; room is expected in about "+want+`"`)) || h.Get("Retry-After-Ms") == "" {
+			t.Errorf("an estimate reads as a fact: %s %v", body, h)
+		}
+	}
+	full := &sluice.Error{Kind: sluice.KindRateLimited, Reason: sluice.ConcurrencyLimited, Refusal: &sluice.Refusal{Limit: sluice.Limit{Dimension: sluice.Concurrency, Amount: 1}}}
+	if _, _, body := Error(OpenAI, full, "req_1", ErrorOptions{}); !bytes.Contains(body, []byte(": concurrency of 1;")) {
+		t.Errorf("a gauge reads badly: %s", body)
 	}
 	if _, _, body := Error(OpenAI, sluice.AsError(io.ErrNoProgress), "req_1", ErrorOptions{}); bytes.Contains(body, []byte("progress")) {
 		t.Errorf("an internal cause is shown: %s", body)
@@ -174,7 +185,7 @@ func TestRefused(t *testing.T) {
 			Refusal{Reason: sluice.UpstreamError, Kind: sluice.KindUpstream, Retryable: true, Type: "InternalServerError", Code: "500", Message: "boom"},
 		},
 		{"gateway timeout", 504, nil, ``, Refusal{Reason: sluice.UpstreamTimeout, Kind: sluice.KindTimeout, Retryable: true}},
-		{"key", 401, nil, `{"error":{"code":"invalid_api_key"}}`, Refusal{Reason: sluice.UpstreamRefused, Kind: sluice.KindUpstream, Retryable: true, Park: true, Code: "invalid_api_key"}},
+		{"key", 401, nil, `{"error":{"code":"invalid_api_key"}}`, Refusal{Reason: sluice.UpstreamRefused, Kind: sluice.KindOverloaded, Retryable: true, Park: true, Code: "invalid_api_key"}},
 		{"forbidden content", 403, nil, `{"error":{"type":"moderation"}}`, Refusal{Reason: sluice.UpstreamRefused, Kind: sluice.KindInvalid, Pass: true, Type: "moderation"}},
 		{
 			"context", 400, nil, `{"error":{"message":"This model's maximum context length is 8192","type":"invalid_request_error","code":"context_length_exceeded"}}`,

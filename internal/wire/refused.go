@@ -60,6 +60,7 @@ func (r *Refusal) classify() {
 		r.Overload = r.says("slow_down") || r.says("overloaded_error") || r.says("resource_unavailable") || r.Status == 498
 	case r.Status == http.StatusUnauthorized, r.Status == http.StatusForbidden && (r.auth() || r.Type == "" && r.Code == ""):
 		r.Reason, r.Park, r.Retryable = sluice.UpstreamRefused, true, true
+		r.Kind = sluice.KindOverloaded // as it is for those that come while it is parked
 	case r.Status == http.StatusRequestTimeout, r.Status == http.StatusConflict, r.Status == http.StatusTooEarly:
 		r.Reason, r.Retryable = sluice.UpstreamRefused, true
 	case r.Status == http.StatusGatewayTimeout:
@@ -116,7 +117,7 @@ func (r *Refusal) auth() bool {
 // does not repeat the upstream's message, which may tell of the operator's
 // account; the log has it.
 func (r Refusal) Err() *sluice.Error {
-	e := &sluice.Error{Kind: r.Kind, Reason: r.Reason, RetryAfter: r.RetryAfter, Msg: "the upstream answered " + strconv.Itoa(r.Status)}
+	e := &sluice.Error{Kind: r.Kind, Reason: r.Reason, RetryAfter: r.RetryAfter, Expected: true, Msg: "the upstream answered " + strconv.Itoa(r.Status)}
 	if r.Message != "" || r.Code != "" || r.Type != "" {
 		e.Err = &upstreamWords{r.Type, r.Code, r.Message}
 	}
