@@ -65,6 +65,8 @@ type Tap struct {
 	model        string
 	tier         string
 	out          []byte
+	shape        shape
+	seen         noted
 }
 
 // choiceSet is a set of choice indexes; those beyond 127 share one place.
@@ -95,7 +97,12 @@ func (t *Tap) Event(e Event) Step {
 		}
 		return Step{Out: e.Raw}
 	}
-	var s Step
+	s, ok := t.again(&e)
+	if ok {
+		return s
+	}
+	t.seen = noted{calls: t.toolCalls}
+	mended := t.mended
 	if t.op.Dialect() == Anthropic {
 		s = t.anthropicEvent(e)
 	} else {
@@ -117,6 +124,9 @@ func (t *Tap) Event(e Event) Step {
 			s.Out = complete(s.Out)
 		}
 		t.done = s.Terminal
+	}
+	if t.mended == mended {
+		t.remember(&e, &s)
 	}
 	return s
 }
@@ -201,6 +211,8 @@ func (t *Tap) count(kind outputKind, choice int64, text []byte, escaped bool) bo
 	if len(text) == 0 {
 		return false
 	}
+	t.seen.texts++
+	t.seen.kind, t.seen.choice = kind, choice
 	if kind != t.lastKind || choice != t.lastChoice {
 		t.counters[t.lastKind].Break()
 		t.lastKind, t.lastChoice = kind, choice
@@ -220,11 +232,15 @@ func (t *Tap) delta(l *lexer, kind outputKind, choice int64) bool {
 		return false
 	}
 	in, escaped := l.str()
+	if in.len() > 0 {
+		t.seen.text = in
+	}
 	return t.count(kind, choice, l.b[in.start:in.end], escaped)
 }
 
 // report takes cumulative figures: later ones overwrite, but no sum ever falls.
 func (t *Tap) report(u sluice.Usage) {
+	t.seen.reports++
 	was := t.usage
 	if t.reported && u.InputTotal() < was.InputTotal() {
 		u.Input, u.CacheRead, u.CacheWrite, u.CacheWrite1h, u.AudioInput = was.Input, was.CacheRead, was.CacheWrite, was.CacheWrite1h, was.AudioInput

@@ -56,6 +56,7 @@ func (t *Tap) openaiEvent(e Event) Step {
 	if only && t.o.StripUsage {
 		return Step{}
 	}
+	t.seen.chunk = c
 	return Step{Out: t.spliced(e, &c), Content: c.content}
 }
 
