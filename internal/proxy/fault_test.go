@@ -180,10 +180,10 @@ func TestFault_U8_Refused(t *testing.T) {
 	}
 	for _, status := range []int{401, 403} { // the operator's credential: TestParkedBackend has the rest
 		inBubble(t, one(answers(status, `{"error":{"message":"key sk-live of org-7","type":"authentication_error"}}`)), func(t *testing.T, r *rig) {
-			if g := r.do(streamed); g.status != 502 || strings.Contains(g.body, "sk-live") {
+			if g := r.do(streamed); g.status != 503 || strings.Contains(g.body, "sk-live") {
 				t.Errorf("%d: got %d %s", status, g.status, g.body)
 			}
-			r.want(sluice.Failed, sluice.UpstreamRefused, 502)
+			r.want(sluice.Failed, sluice.UpstreamRefused, 503)
 		})
 	}
 }
