@@ -1,10 +1,12 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -52,8 +54,10 @@ type Status struct {
 	Open          int            `json:"open" doc:"Requests that wait or run"`
 	Running       int            `json:"running" doc:"Requests on a backend"`
 	Expired       int            `json:"expired" doc:"Expired holds that may still settle late"`
-	Pools         []PoolStatus   `json:"pools"`
+	Pools         []PoolStatus   `json:"pools" doc:"Those with a backend that is not healthy first, then the busiest"`
+	MorePools     int            `json:"more_pools,omitempty" doc:"Pools beyond the limit, of at most 1000"`
 	Top           []Account      `json:"top" doc:"The busiest counters"`
+	MoreTop       int            `json:"more_top,omitempty" doc:"Scopes with requests beyond the limit, of at most 1000"`
 }
 
 // PoolStatus is one pool and its queue.
@@ -70,7 +74,8 @@ type PoolStatus struct {
 	Cancelled     int64           `json:"cancelled"`
 	Rejected      int64           `json:"rejected"`
 	Moved         int64           `json:"moved"`
-	Backends      []BackendStatus `json:"backends"`
+	Backends      []BackendStatus `json:"backends" doc:"Those that are not healthy first"`
+	MoreBackends  int             `json:"more_backends,omitempty" doc:"Backends beyond the limit"`
 }
 
 // BackendStatus is one backend's load and health.
@@ -141,16 +146,50 @@ func (a *API) statusNow(limit int) Status {
 	if a.o.View == nil {
 		return s
 	}
-	v := a.o.View(limit)
+	v := a.o.View(maxRows)
 	s.Policy, s.Open, s.Running, s.Expired = v.Policy, v.Open, v.Running, v.Expired
 	for i := range v.Pools {
-		s.Pools = append(s.Pools, poolView(&v.Pools[i]))
+		s.Pools = append(s.Pools, poolView(&v.Pools[i], limit))
 	}
+	slices.SortStableFunc(s.Pools, func(p, q PoolStatus) int {
+		return cmp.Or(cmp.Compare(q.broken(), p.broken()), cmp.Compare(q.Waiting, p.Waiting), cmp.Compare(q.running(), p.running()))
+	})
+	s.Pools, s.MorePools = cut(s.Pools, limit)
 	for i := range v.Top {
 		s.Top = append(s.Top, accountView(&v.Top[i]))
 	}
+	s.Top, s.MoreTop = cut(s.Top, limit)
 	return s
 }
+
+// maxRows is the most rows of each kind that a status has. As many are looked at,
+// so that what is broken is shown wherever it stands.
+const maxRows = 1000
+
+// cut is the first n rows, and how many more there are.
+func cut[T any](rows []T, n int) ([]T, int) {
+	n = min(n, len(rows))
+	return rows[:n], len(rows) - n
+}
+
+// broken is how many backends of those shown are not healthy.
+func (p *PoolStatus) broken() (n int) {
+	for i := range p.Backends {
+		if p.Backends[i].Health != healthy {
+			n++
+		}
+	}
+	return n
+}
+
+func (p *PoolStatus) running() (n int64) {
+	for i := range p.Backends {
+		n += p.Backends[i].Running
+	}
+	return n
+}
+
+const healthy = "healthy"
 
 func (a *API) runtime() Runtime {
 	if a.o.Runtime == nil {
@@ -174,7 +213,7 @@ func stateOf(r *Runtime) string {
 	return "ready"
 }
 
-func poolView(p *engine.PoolView) PoolStatus {
+func poolView(p *engine.PoolView, limit int) PoolStatus {
 	out := PoolStatus{
 		Pool: string(p.ID), Waiting: p.Waiting, ByClass: make(map[string]int, sluice.NumClasses), QueuedBytes: p.Bytes, QueuedWork: p.Work,
 		OldestSeconds: p.Oldest.Seconds(), WaitSeconds: p.Wait.Seconds(),
@@ -191,7 +230,19 @@ func poolView(p *engine.PoolView) PoolStatus {
 			RetryInSeconds: b.RetryIn.Seconds(), Retired: b.Retired,
 		})
 	}
+	slices.SortStableFunc(out.Backends, func(x, y BackendStatus) int {
+		return cmp.Compare(rank(x.Health), rank(y.Health))
+	})
+	out.Backends, out.MoreBackends = cut(out.Backends, limit)
 	return out
+}
+
+// rank puts what is not healthy first.
+func rank(health string) int {
+	if health == healthy {
+		return 1
+	}
+	return 0
 }
 
 func accountView(v *engine.AccountView) Account {

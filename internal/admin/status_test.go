@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -54,7 +55,7 @@ func TestStatus(t *testing.T) {
 	})
 	var s Status
 	b.do("GET", "/admin/v1/status", "", 200, &s)
-	if limit != 20 || s.State != "ready" || s.Policy != "p1" || s.UptimeSeconds < 59 {
+	if limit != maxRows || s.State != "ready" || s.Policy != "p1" || s.UptimeSeconds < 59 {
 		t.Errorf("limit %d, %+v", limit, s)
 	}
 	if s.Pools[0].ByClass["interactive"] != 1 || s.Pools[0].Backends[0].Health != "cooling" || s.Pools[0].Backends[0].RetryInSeconds != 1 {
@@ -65,6 +66,32 @@ func TestStatus(t *testing.T) {
 	}
 	b.do("GET", "/admin/v1/status?limit=1000", "", 200, nil)
 	b.do("GET", "/admin/v1/status?limit=1001", "", 422, nil)
+}
+
+// TestStatusShowsWhatIsBroken says that a picture that is cut has what is broken
+// and busy in it, and tells how much it leaves out.
+func TestStatusShowsWhatIsBroken(t *testing.T) {
+	var view engine.View
+	for i := range 30 {
+		p := engine.PoolView{ID: sluice.PoolID(fmt.Sprintf("p%02d", i))}
+		for j := range 4 {
+			p.Backends = append(p.Backends, engine.BackendView{ID: sluice.BackendID(fmt.Sprintf("b%d", j)), Health: "healthy"})
+		}
+		view.Pools = append(view.Pools, p)
+		view.Top = append(view.Top, engine.AccountView{Scope: sluice.ScopeTenant, ID: fmt.Sprint(i)})
+	}
+	view.Pools[29].Backends[3].Health = "cooling"
+	view.Pools[28].Waiting = 3
+	view.Pools[27].Backends[0].Running = 2
+	b := newBench(t, func(o *Options) { o.View = func(int) engine.View { return view } })
+	var s Status
+	b.do("GET", "/admin/v1/status?limit=3", "", 200, &s)
+	if len(s.Pools) != 3 || s.MorePools != 27 || s.MoreTop != 27 || s.Pools[0].MoreBackends != 1 {
+		t.Fatalf("%d pools, %d more, %d more scopes, %d more backends", len(s.Pools), s.MorePools, s.MoreTop, s.Pools[0].MoreBackends)
+	}
+	if s.Pools[0].Pool != "p29" || s.Pools[0].Backends[0].Backend != "b3" || s.Pools[1].Pool != "p28" || s.Pools[2].Pool != "p27" {
+		t.Errorf("got %+v", s.Pools)
+	}
 }
 
 type mistakes struct{ error }

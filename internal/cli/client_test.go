@@ -48,6 +48,18 @@ func TestStatusExitCodes(t *testing.T) {
 	}
 }
 
+// What a table leaves out it says.
+func TestStatusSaysWhatIsLeftOut(t *testing.T) {
+	_, out, _ := run(t, func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(admin.Status{State: "ready", MorePools: 7, MoreTop: 1, Top: []admin.Account{{Counters: []admin.Counter{{}}}}, Pools: []admin.PoolStatus{{Pool: "p", MoreBackends: 2}}})
+	}, "status")
+	for _, want := range []string{"(7 more pools, --limit N)", "(1 more scope, --limit N)", "(pool p: 2 more backends, --limit N)"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in %s", want, out)
+		}
+	}
+}
+
 func TestVerifyExitCode(t *testing.T) {
 	code, out, talk := run(t, func(w http.ResponseWriter, _ *http.Request) {
 		_ = json.NewEncoder(w).Encode(admin.Verification{Differences: []string{"hour 12: 3 requests, entries say 4"}})

@@ -87,6 +87,12 @@ func statusText(s *admin.Status) (string, error) {
 	if err := table(&b, pools); err != nil {
 		return "", err
 	}
+	more(&b, s.MorePools, "pool")
+	for i := range s.Pools {
+		if n := s.Pools[i].MoreBackends; n > 0 {
+			fmt.Fprintf(&b, "(pool %s: %s, --limit N)\n", plain(s.Pools[i].Pool), plural(n, "more backend"))
+		}
+	}
 	top := view{columns: []string{"scope", "id", "limit", "used", "held", "left", "of"}}
 	for _, a := range s.Top {
 		for _, k := range a.Counters {
@@ -98,8 +104,16 @@ func statusText(s *admin.Status) (string, error) {
 		if err := table(&b, top); err != nil {
 			return "", err
 		}
+		more(&b, s.MoreTop, "scope")
 	}
 	return b.String(), nil
+}
+
+// more says that a table leaves rows out.
+func more(b *strings.Builder, n int, what string) {
+	if n > 0 {
+		fmt.Fprintf(b, "(%s, --limit N)\n", plural(n, "more "+what))
+	}
 }
 
 type ledgerCmd struct {
