@@ -57,7 +57,7 @@ func (t *turn) attempt(ctx context.Context) *attempt {
 	a.times.sent = time.Now()
 	defer a.times.end()
 	ans, err := t.x.o.Upstream.Do(ctx, a.target, upstream.Request{
-		Path: t.r.Head.Op.Path(), Body: t.body(edit), Header: t.r.Header, Stream: t.r.Head.Stream,
+		Path: t.r.Head.Op.Path(), Pieces: t.body(edit), Header: t.r.Header, Stream: t.r.Head.Stream,
 	})
 	if err != nil {
 		t.lost(ctx, a, err)
@@ -153,14 +153,14 @@ func (t *turn) edit(a *attempt) wire.Edit {
 	return e
 }
 
-// body is what this backend is sent. The client's own bytes where nothing
-// differs.
-func (t *turn) body(e wire.Edit) []byte {
+// body is what this backend is sent, in pieces. The client's own bytes where
+// nothing differs.
+func (t *turn) body(e wire.Edit) [][]byte {
 	h := t.r.Head
 	if e.Model == h.Model && e.MaxOutput == 0 && !e.LegacyMaxTokens && (!e.IncludeUsage || h.IncludeUsage && !e.ContinuousUsage) {
-		return t.r.Body
+		return [][]byte{t.r.Body}
 	}
-	return h.Splice(t.r.Body, e)
+	return h.Pieces(t.r.Body, e)
 }
 
 // dropped names what was changed of the client's request: a bound that became

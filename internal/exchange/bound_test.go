@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -114,7 +115,7 @@ func TestForwardedBoundIsHeld(t *testing.T) {
 
 func (t *turn) checkBound(rt *rapid.T, c *boundCase, a *attempt) {
 	h, edit, held := t.r.Head, t.edit(a), a.place.OutputBound
-	sent := t.body(edit)
+	sent := bytes.Join(t.body(edit), nil)
 	got, err := wire.Scan(c.op, sent)
 	if err != nil {
 		rt.Fatalf("%s became %s: %v", c.body, sent, err)

@@ -120,7 +120,11 @@ func withRefusal(detail []byte, f *sluice.Refusal) []byte {
 // written by hand since it is on the path.
 func (t *turn) detail(a *attempt) []byte {
 	w, h := &t.plan.work, t.r.Head
-	b := make([]byte, 0, 512)
+	room := 512 // and what is usual for each of the lists
+	if a != nil {
+		room += 72*min(len(a.place.Candidates), maxCandidates) + 112*len(a.place.Limits)
+	}
+	b := make([]byte, 0, room)
 	b = append(b, `{"estimate":{"raw_input":`...)
 	b = strconv.AppendInt(b, int64(h.Estimate), 10)
 	b = appendField(b, "input", int64(w.Input))

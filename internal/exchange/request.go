@@ -10,7 +10,8 @@ import (
 	"sluice/internal/wire"
 )
 
-// Request is one request, read whole and identified. It is not changed.
+// Request is one request, read whole and identified. It is not changed, but that
+// Body is let go once no further attempt can need it.
 type Request struct {
 	ID        sluice.RequestID
 	Arrived   time.Time

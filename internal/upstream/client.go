@@ -89,6 +89,7 @@ type Request struct {
 	Method string      // empty means POST
 	Path   string      // below the base URL, such as /chat/completions
 	Body   []byte      // not changed, and not kept after the answer is closed
+	Pieces [][]byte    // the body in pieces, where Body is nil
 	Header http.Header // the client's; those that may pass are sent
 	Stream bool        // events are expected
 }
@@ -124,7 +125,7 @@ func (c *Client) sendClear(ctx context.Context, a *Answer, t *Target, r *Request
 		method = http.MethodPost
 	}
 	resp, err := c.clear(t.transport()).Do(ctx, &egress.ClearRequest{
-		Method: method, Host: t.BaseURL.Host, Path: t.url(r.Path).EscapedPath(), Header: t.header(r.Header, r.Stream), Body: [][]byte{r.Body},
+		Method: method, Host: t.BaseURL.Host, Path: t.url(r.Path).EscapedPath(), Header: t.header(r.Header, r.Stream), Body: r.pieces(),
 	})
 	if err != nil {
 		unsent := errors.Is(err, egress.ErrUnsent)
@@ -184,15 +185,36 @@ func (t *Target) request(ctx context.Context, r Request) *http.Request {
 		URL:    t.url(r.Path),
 		Header: t.header(r.Header, r.Stream),
 		Proto:  "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		ContentLength: int64(len(r.Body)),
 	}
-	if len(r.Body) > 0 {
-		req.Body = io.NopCloser(bytes.NewReader(r.Body))
-		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(r.Body)), nil }
+	for _, p := range r.pieces() {
+		req.ContentLength += int64(len(p))
+	}
+	if req.ContentLength > 0 {
+		req.Body = r.reader()
+		req.GetBody = func() (io.ReadCloser, error) { return r.reader(), nil }
 	} else {
 		req.Body = http.NoBody
 	}
 	return req.WithContext(ctx)
+}
+
+func (r *Request) pieces() [][]byte {
+	if r.Body != nil {
+		return [][]byte{r.Body}
+	}
+	return r.Pieces
+}
+
+// reader reads the body.
+func (r *Request) reader() io.ReadCloser {
+	if r.Body != nil {
+		return io.NopCloser(bytes.NewReader(r.Body))
+	}
+	readers := make([]io.Reader, len(r.Pieces))
+	for i, p := range r.Pieces {
+		readers[i] = bytes.NewReader(p)
+	}
+	return io.NopCloser(io.MultiReader(readers...))
 }
 
 // begin judges the headers and reads what is not an answer to pass on.

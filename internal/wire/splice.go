@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 	"strconv"
@@ -25,25 +26,26 @@ type patch struct {
 	with []byte
 }
 
-// Splice returns a new body in which only the edited values differ from the one
-// that was scanned. The body is not changed, so that it can be spliced again
-// for another backend.
-func (h *Head) Splice(body []byte, e Edit) []byte {
+// Pieces returns, in pieces, a body in which only the edited values differ from
+// the one that was scanned. They are slices of the body where nothing differs; it
+// is not changed, so that it can be edited again for another backend.
+func (h *Head) Pieces(body []byte, e Edit) [][]byte {
 	p := h.patches(make([]patch, 0, 8), e)
 	slices.SortStableFunc(p, func(a, b patch) int { return cmp.Compare(a.at.start, b.at.start) })
-	size := len(body)
-	for _, q := range p {
-		size += len(q.with) - q.at.len()
-	}
-	out := make([]byte, 0, size)
+	out := make([][]byte, 0, 2*len(p)+1)
 	from := 0
 	for _, q := range p {
-		out = append(out, body[from:q.at.start]...)
-		out = append(out, q.with...)
+		if q.at.start > from {
+			out = append(out, body[from:q.at.start])
+		}
+		out = append(out, q.with)
 		from = q.at.end
 	}
-	return append(out, body[from:]...)
+	return append(out, body[from:])
 }
+
+// Splice returns the body of Pieces in one.
+func (h *Head) Splice(body []byte, e Edit) []byte { return bytes.Join(h.Pieces(body, e), nil) }
 
 // patches lists what differs, in any order and without overlaps. New members
 // follow the model, which every body has.
