@@ -41,6 +41,11 @@ func (s *stage) profile(ctx context.Context) error {
 			}
 		}
 	}
+	if s.o.wants("memory") {
+		if err := s.profileMemory(ctx, g); err != nil {
+			return err
+		}
+	}
 	s.say("\nall is in %s; to look closer: go tool pprof -http=: FILE", s.o.profile)
 	return nil
 }
@@ -75,6 +80,23 @@ func (s *stage) profileLoad(ctx context.Context, g *gateway, l load) error {
 		err = errors.Join(err, fmt.Errorf("%s: %w", l.name, res.first))
 	}
 	return errors.Join(err, g.settled(ctx))
+}
+
+// profileMemory tells what is held while many streams are open.
+func (s *stage) profileMemory(ctx context.Context, g *gateway) error {
+	s.say("\nprofiling %d open streams", openStreams)
+	streams, err := open(ctx, g)
+	defer streams.close()
+	if err != nil {
+		return err
+	}
+	time.Sleep(time.Second)
+	for _, kind := range []string{"heap", "goroutine"} {
+		if err := s.keep(ctx, g, "memory", kind, "/debug/pprof/"+kind+"?gc=1"); err != nil {
+			return err
+		}
+	}
+	return s.printTop(ctx, "memory", "heap", "-sample_index=inuse_space")
 }
 
 // keep writes one profile.
