@@ -103,6 +103,7 @@ func (a *App) swap() (admin.Reloaded, error) {
 		a.snapshot.Store(before)
 		return admin.Reloaded{}, err
 	}
+	a.tellFleet()
 	a.keeper.Declare(next.Records)
 	a.metrics.Declare(next.Table)
 

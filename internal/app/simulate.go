@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -21,7 +22,29 @@ import (
 type simulation struct {
 	server *fakellm.Server
 	url    string
+	told   bool // it stands in fleetFile
 }
+
+// fleetFile holds the simulated fleet's address while it is there, for whoever
+// compares its book with the ledger.
+const fleetFile = "fleet-url"
+
+// tellFleet writes the fleet's address down, once.
+func (a *App) tellFleet() {
+	if a.simulated == nil || a.simulated.told {
+		return
+	}
+	a.simulated.told = true
+	path := filepath.Join(a.settings.Data, fleetFile)
+	if err := os.WriteFile(path, []byte(a.simulated.base()+"\n"), 0o600); err != nil {
+		a.log.Warn("the simulated fleet's address could not be written down", slog.Any("error", err))
+		return
+	}
+	a.cleanup.push("forget the simulated fleet's address", func(context.Context) error { return os.Remove(path) })
+}
+
+// base is the fleet's address without the version.
+func (s *simulation) base() string { return strings.TrimSuffix(s.url, "/v1") }
 
 // simulate starts the fleet, once, and returns its address.
 func (a *App) simulate() (string, error) {
@@ -102,6 +125,7 @@ func (a *App) developmentKey() (sluice.Secret, error) {
 
 // greet tells a person at the terminal how to begin.
 func (a *App) greet() {
+	a.tellFleet()
 	out := a.o.Stdout
 	fmt.Fprintf(out, "sluice is up: data plane http://%s, admin API http://%s\n", a.Addr(), a.AdminAddr())
 	if a.firstToken != "" {
@@ -122,5 +146,9 @@ then ask why it went as it did, with the sluice-request-id of the answer, and wh
 
 %[3]s explain REQUEST_ID
 %[3]s usage --by model
-`, a.Addr(), a.devKey, a.o.Program)
+
+or replay a trace, and compare what the ledger says with what the fleet served:
+
+%[3]s replay synthetic:vtc-arena --until 30s --speed 5 --target http://%[1]s --key %[2]s --backend %[4]s
+`, a.Addr(), a.devKey, a.o.Program, a.simulated.base())
 }

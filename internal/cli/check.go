@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -133,7 +134,9 @@ type configCmd struct {
 	Reload configReloadCmd `cmd:"" help:"Have the gateway read its configuration again; a failed reload changes nothing."`
 }
 
-type configSchemaCmd struct{}
+type configSchemaCmd struct {
+	Output string `short:"o" enum:"json,yaml" default:"json" help:"Form of the schema: ${enum} (${default})." placeholder:"FORM"`
+}
 
 // Run prints the schema.
 func (c *configSchemaCmd) Run(env *Env) error {
@@ -141,6 +144,5 @@ func (c *configSchemaCmd) Run(env *Env) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(env.Stdout, strings.TrimSpace(string(schema)))
-	return err
+	return output{c.Output}.print(env.Stdout, view{data: json.RawMessage(schema)})
 }

@@ -22,6 +22,11 @@ func (c *fakellmCmd) Run(ctx context.Context, env *Env) error {
 	if c.Speed < 0 || c.Book < 0 {
 		return &codedError{code: exitUsage, msg: "--speed and --book are not negative"}
 	}
+	if c.Script != "" {
+		if _, err := fakellm.LoadScript(c.Script); err != nil {
+			return &codedError{code: exitUsage, msg: err.Error(), hint: "docs/fakellm.md has the fields and faults of a script"}
+		}
+	}
 	s, err := fakellm.Listen(fakellm.Config{
 		Listen: c.Listen, Script: c.Script, Seed: c.Seed, Instant: c.Instant, Speed: c.Speed, Strict: c.Strict, Book: c.Book,
 	})

@@ -104,10 +104,12 @@ func reportView(r *replay.Report) (view, error) {
 	return v, nil
 }
 
-// verdict is the expectation of a run: nothing lost, and the ledger says what
-// was served.
+// verdict is the expectation of a run: something came back, nothing was lost, and
+// the ledger says what was served.
 func (c *replayCmd) verdict(r *replay.Report) error {
 	switch {
+	case r.Sent > 0 && r.Completed+r.Cancelled+r.Lost == 0:
+		return &codedError{code: exitFailed, msg: fmt.Sprintf("none of %s completed", plural(int(r.Sent), "request")), hint: c.useless(r)}
 	case r.Lost > 0:
 		return &codedError{code: exitFailed, msg: fmt.Sprintf("%s lost", plural(int(r.Lost), "request"))}
 	case len(c.Backend) > 0 && r.Books == nil:
@@ -116,6 +118,28 @@ func (c *replayCmd) verdict(r *replay.Report) error {
 		return &codedError{code: exitFailed, msg: "the ledger differs from what the backends served"}
 	}
 	return nil
+}
+
+// useless says what keeps every request from completing.
+func (c *replayCmd) useless(r *replay.Report) string {
+	all := func(statuses ...string) bool {
+		var n int64
+		for _, s := range statuses {
+			n += r.Statuses[s]
+		}
+		return n == r.Sent
+	}
+	switch {
+	case all("none"):
+		return "nothing answers at " + c.Target + ": start the gateway, or give its address with --target"
+	case all("401", "403"):
+		return "give a key that the gateway knows, and that may ask for the model, with --key, --keys or SLUICE_KEY"
+	case all("404"):
+		return "name a model that the key has with --model; --target is the address without a path"
+	case all("429", "503", "529"):
+		return "every request was refused for want of room or budget: lower --speed, or raise the limits of the keys"
+	}
+	return "see the statuses and reasons of the report"
 }
 
 func (c *replayCmd) options(env *Env) (replay.Options, error) {

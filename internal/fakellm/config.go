@@ -3,10 +3,11 @@ package fakellm
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"time"
+
+	"sluice"
 )
 
 // Config is what `sluice fakellm` is started with.
@@ -49,7 +50,10 @@ func Listen(c Config) (*Service, error) {
 	}
 	ln, err := net.Listen("tcp", c.Listen)
 	if err != nil {
-		return nil, fmt.Errorf("listen: %w", err)
+		return nil, &sluice.Error{
+			Kind: sluice.KindConflict, Reason: sluice.InvalidRequest, Param: "listen", Msg: "names " + c.Listen + ", which cannot be listened on", Err: err,
+			Hint: "stop what listens there, or choose another address with --listen",
+		}
 	}
 	return &Service{Server: s, ln: ln, http: &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}}, nil
 }

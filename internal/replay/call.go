@@ -102,7 +102,11 @@ func (d *driver) broken(call, run context.Context, row *Row, err error) (outcome
 		return failed, "torn"
 	}
 	if e, ok := errors.AsType[*streamError](err); ok {
-		return failed, "event:" + errorCode(strings.NewReader(`{"error":`+e.body+`}`))
+		code, reason := errorWords(strings.NewReader(`{"error":` + e.body + `}`))
+		if ours(reason) { // refused after a wait that the gateway had bridged with keep-alives
+			return rejected, reason
+		}
+		return failed, "event:" + code
 	}
 	return failed, "connection"
 }
@@ -112,32 +116,47 @@ func refused(status int, reason string) string {
 	if status < 500 || status == http.StatusServiceUnavailable || status == 529 {
 		return rejected
 	}
-	var known sluice.Reason
-	if known.UnmarshalText([]byte(reason)) == nil && known >= sluice.InvalidRequest && known <= sluice.LedgerBusy {
+	if ours(reason) {
 		return rejected
 	}
 	return failed
 }
 
+// ours reports whether a reason is that of a gateway that refused.
+func ours(reason string) bool {
+	var known sluice.Reason
+	return known.UnmarshalText([]byte(reason)) == nil && known >= sluice.InvalidRequest && known <= sluice.LedgerBusy
+}
+
 // errorCode is the code, else the type, of an error body in either dialect.
 func errorCode(r io.Reader) string {
+	code, _ := errorWords(r)
+	return code
+}
+
+// errorWords is errorCode, and the gateway's own reason, if the body has one.
+func errorWords(r io.Reader) (code, reason string) {
 	var e struct {
 		Error struct {
-			Type string `json:"type"`
-			Code any    `json:"code"`
+			Type   string `json:"type"`
+			Code   any    `json:"code"`
+			Sluice struct {
+				Reason string `json:"reason"`
+			} `json:"sluice"`
 		} `json:"error"`
 	}
 	b, err := io.ReadAll(io.LimitReader(r, 64<<10))
 	if err != nil || json.Unmarshal(b, &e) != nil {
-		return "unreadable"
+		return "unreadable", ""
 	}
+	reason = e.Error.Sluice.Reason
 	if code, ok := e.Error.Code.(string); ok && code != "" {
-		return code
+		return code, reason
 	}
 	if e.Error.Type != "" {
-		return e.Error.Type
+		return e.Error.Type, reason
 	}
-	return "unknown"
+	return "unknown", reason
 }
 
 func (d *driver) request(ctx context.Context, row *Row, key sluice.Secret, seed uint64) (*http.Request, error) {

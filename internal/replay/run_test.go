@@ -318,6 +318,13 @@ func TestReconcile(t *testing.T) {
 	if b := Reconcile(ledger, backend); !b.Balance || b.Unnamed.Entries != 1 || b.Unnamed.BackendInput != 300 {
 		t.Errorf("got %+v", b)
 	}
+	// Of a small sample a token or two are much; of each entry no more.
+	for output, want := range map[sluice.Tokens]bool{5: true, 7: true, 3: true, 8: false, 2: false} {
+		l := LedgerBook{Entries: []LedgerEntry{{"s1", sluice.UsageCounted, 9, output}}}
+		if got := Reconcile(l, BackendBook{Entries: []BackendEntry{{"s1", true, 10, 5}}}); got.Balance != want || got.Sources["counted"].Entries != 1 {
+			t.Errorf("%d tokens against 5: %+v", output, got)
+		}
+	}
 	tests := []struct {
 		name   string
 		change func(*LedgerBook)

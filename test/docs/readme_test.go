@@ -56,6 +56,7 @@ func TestREADME(t *testing.T) {
 		`"type":"message"`, // the answer in the other dialect
 		"slk_",             // the new key
 		"sim-small-a",      // status
+		"balance: 0 open",  // the replay's comparison
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the README's commands print no %q", want)
