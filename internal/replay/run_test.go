@@ -145,6 +145,8 @@ func TestOutcomes(t *testing.T) {
 		{"crlf", Row{}, sse(strings.ReplaceAll(goodStream, "\n", "\r\n")), completed, ""},
 		{"truncated", Row{}, sse(head), failed, "truncated"},
 		{"error event", Row{}, sse(head + "data: {\"error\":{\"type\":\"server_error\",\"code\":null}}\n\n"), failed, "event:server_error"},
+		{"refused in a stream", Row{}, sse(": keep-alive\n\ndata: {\"error\":{\"type\":\"server_error\",\"code\":\"queue_timeout\",\"sluice\":{\"reason\":\"queue_timeout\"}}}\n\n"), rejected, "queue_timeout"},
+		{"failed in a stream", Row{}, sse(head + "data: {\"error\":{\"type\":\"server_error\",\"code\":\"upstream_error\",\"sluice\":{\"reason\":\"upstream_error\"}}}\n\n"), failed, "event:upstream_error"},
 		{"malformed", Row{}, sse("data: {\n\n"), failed, "connection"},
 		{"left", Row{CancelAfter: 1}, sse(goodStream), cancelled, ""},
 		{"limited", Row{}, func() *http.Response {
