@@ -27,7 +27,8 @@ type replayCmd struct {
 	Model       string        `help:"Model of rows that name none (sim-small)." placeholder:"MODEL"`
 	Dialect     string        `enum:"openai,anthropic" default:"openai" help:"API to speak: ${enum} (${default})." placeholder:"NAME"`
 	Whole       bool          `help:"Stream nothing."`
-	Abort       float64       `help:"Share of streams that the client leaves, 0 to 1." placeholder:"P"`
+	Abort       float64       `help:"Share of requests that the client leaves, 0 to 1." placeholder:"P"`
+	AbortWithin int           `help:"It leaves after 1 to N events with content, or as many times 20 ms of an answer in one piece (20)." placeholder:"N"`
 	Rate        float64       `help:"Requests per second of traces that have no times." placeholder:"R"`
 	Until       time.Duration `help:"Window of trace time; 0 is all." placeholder:"D"`
 	Limit       int           `help:"Rows; 0 is all." placeholder:"N"`
@@ -150,7 +151,7 @@ func (c *replayCmd) options(env *Env) (replay.Options, error) {
 	transport := egress.New(egress.Options{}).Transport(egress.TransportOptions{AllowPrivate: true})
 	o := replay.Options{
 		Rows: rows, Target: c.Target, Keys: map[string]sluice.Secret{}, Speed: c.Speed, Model: c.Model, Dialect: replay.Dialect(c.Dialect),
-		Whole: c.Whole, Abort: c.Abort, Seed: c.Seed, MaxInput: c.MaxInput, MaxOutput: c.MaxOutput, NoInstruction: c.NoHint,
+		Whole: c.Whole, Abort: c.Abort, AbortWithin: c.AbortWithin, Seed: c.Seed, MaxInput: c.MaxInput, MaxOutput: c.MaxOutput, NoInstruction: c.NoHint,
 		Timeout: c.RequestTime, MaxInFlight: c.MaxInFlight, Transport: transport, Patience: c.Patience,
 	}
 	for _, k := range c.Key {

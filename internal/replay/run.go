@@ -65,8 +65,8 @@ func (o *Options) defaults() error {
 		return errors.New("replay has no transport")
 	case len(o.Rows) == 0:
 		return errors.New("replay has no rows")
-	case o.Speed < 0 || o.Abort < 0 || o.Abort > 1:
-		return errors.New("speed must be positive, the share of aborts from 0 to 1")
+	case o.Speed < 0 || o.Abort < 0 || o.Abort > 1 || o.AbortWithin < 0:
+		return errors.New("speed and abort-within must be positive, the share of aborts from 0 to 1")
 	}
 	u, err := url.Parse(o.Target)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
@@ -120,6 +120,9 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	talk, hush := context.WithCancel(ctx)
 	var progress sync.WaitGroup
 	if o.Progress != nil {
+		span := o.Rows[len(o.Rows)-1].At
+		fmt.Fprintf(o.Progress, "%d requests, %s of trace in %s, to %s\n",
+			len(o.Rows), span.Round(time.Second), time.Duration(float64(span)/o.Speed).Round(time.Second), o.Target)
 		progress.Go(func() { d.progress(talk) })
 	}
 	cut := d.send(ctx)
