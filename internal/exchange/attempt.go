@@ -31,6 +31,7 @@ type attempt struct {
 	sent       bool // the backend can have begun to work
 	refused    bool // it answered an error: it did not
 	content    bool // content has reached the client
+	told       bool // it told of an error of its own inside its answer
 	provider   string
 	failure    *sluice.Error // nil when it completed
 	retryAfter time.Duration
@@ -190,7 +191,7 @@ func (t *turn) lost(ctx context.Context, a *attempt, err error) {
 func (t *turn) fail(a *attempt, e *upstream.Error) {
 	a.sent = e.Sent
 	a.failure = e.Public()
-	a.again = !a.content
+	a.again = !a.content && (e.Reason != sluice.UpstreamTooLarge || t.r.Head.Stream) // another would answer as much in one piece
 }
 
 // refusedBy notes a backend's own error answer.
@@ -223,6 +224,7 @@ func (t *turn) whole(ctx context.Context, a *attempt, ans *upstream.Answer) {
 	out, err := a.tap.Body(raw)
 	if err != nil {
 		a.failure, a.again = sluice.AsError(err), true
+		a.told = a.failure.Reason != sluice.UpstreamMalformed
 		return
 	}
 	t.finish(a, nil)

@@ -77,6 +77,7 @@ type Hooks struct {
 	Settle     func(id sluice.RequestID, err error)  // the grant was settled late, or had been settled
 	Anomaly    func(*ledger.Entry)                   // the provider's figures were impossible
 	Parked     func(b sluice.BackendID, code string) // the provider refused the credential, or its account is spent; code is its own word
+	Unmarked   func(b sluice.BackendID)              // a stream came whole but for its terminal marker, which was added
 	Panic      func(id sluice.RequestID, value any, stack []byte)
 }
 

@@ -32,7 +32,12 @@ func (t *turn) took(a *attempt) sluice.Usage {
 		return sluice.Usage{Source: sluice.UsageNone}
 	}
 	u := t.seen(a)
-	if a.failure == nil {
+	switch {
+	case a.failure == nil:
+		return u
+	case a.idle() && (a.failure.Reason == sluice.UpstreamLimited || a.failure.Reason == sluice.UpstreamRefused):
+		return sluice.Usage{Source: sluice.UsageNone} // as if its status had said so
+	case a.idle():
 		return u
 	}
 	if u.Source == sluice.UsageEstimated && a.tap.Delivered() == 0 && a.lostBound() {
@@ -49,6 +54,10 @@ func (t *turn) bound(a *attempt) sluice.Tokens {
 	}
 	return t.plan.work.OutputBound
 }
+
+// idle reports whether the backend told of an error of its own inside its answer
+// before any of it: it has generated nothing.
+func (a *attempt) idle() bool { return a.told && a.tap.Delivered() == 0 }
 
 // lostBound reports whether an attempt of which nothing ever became known is
 // charged all that it could have cost, not the estimate.
@@ -83,7 +92,10 @@ func (t *turn) price(a *attempt, u sluice.Usage) (cost, high sluice.Nano) {
 	}
 	w := t.plan.work
 	w.OutputBound = t.bound(a)
-	if a.place.Backend.StopsOnCancel && t.r.Head.Stream {
+	switch {
+	case a.idle():
+		w.OutputBound = u.OutputTotal()
+	case a.place.Backend.StopsOnCancel && t.r.Head.Stream:
 		w.OutputBound = min(w.OutputBound, u.OutputTotal()+lead)
 	}
 	return cost, max(cost, a.price.HardHold(w))

@@ -103,6 +103,7 @@ func (t *turn) pump(ctx context.Context, a *attempt, ans *upstream.Answer) {
 		if step.Err != nil {
 			if s.flush() {
 				a.failure, a.again = step.Err, !a.content
+				a.told = step.Err.Reason != sluice.UpstreamMalformed
 			}
 			return
 		}
@@ -150,6 +151,8 @@ func (t *turn) ended(ctx context.Context, a *attempt, err error) wire.Step {
 	step := a.tap.End(err)
 	if step.Err != nil {
 		a.failure, a.again = step.Err, !a.content
+	} else if len(step.Out) > 0 && t.x.o.Hooks.Unmarked != nil {
+		t.x.o.Hooks.Unmarked(a.place.Backend.ID)
 	}
 	return step
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -102,13 +103,19 @@ func exits() []exit {
 		{row: "S20", setup: one(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })), ask: stream, outcome: sluice.Failed, reason: sluice.UpstreamConnect, status: 502, source: estimated},
 		{row: "S21 headers", setup: timed(newSilent(), upstream.Timeouts{Headers: time.Second}), ask: stream, outcome: sluice.Failed, reason: sluice.UpstreamTimeout, status: 504, source: estimated},
 		{row: "S21 first token", setup: timed(talk{first: time.Hour}, upstream.Timeouts{FirstToken: time.Second}), ask: stream, outcome: sluice.Failed, reason: sluice.UpstreamTimeout, status: 504, source: estimated},
-		{row: "S21 in one piece", setup: timed(newSilent(), upstream.Timeouts{FirstToken: time.Second}), outcome: sluice.Failed, reason: sluice.UpstreamTimeout, status: 504, source: estimated, output: true},
+		{row: "S21 in one piece", setup: timed(newSilent(), upstream.Timeouts{Total: time.Second}), outcome: sluice.Failed, reason: sluice.UpstreamTimeout, status: 504, source: estimated, output: true},
 		{row: "S22 silence", setup: timed(talk{chunks: 3, end: "hang"}, upstream.Timeouts{Idle: time.Second}), ask: stream, outcome: sluice.Failed, reason: sluice.UpstreamStalled, status: 200, source: estimated, output: true},
 		{row: "S22 total", setup: timed(slow, upstream.Timeouts{Total: 5500 * time.Millisecond}), ask: stream, outcome: sluice.Failed, reason: sluice.UpstreamTimeout, status: 200, source: estimated, output: true},
 		{row: "S23 clean end", setup: one(talk{chunks: 3, end: "clean"}), ask: stream, outcome: sluice.Failed, reason: sluice.UpstreamTruncated, status: 200, source: estimated, output: true},
 		{row: "S23 reset", setup: one(talk{chunks: 3, end: "cut"}), ask: stream, outcome: sluice.Failed, reason: sluice.UpstreamTruncated, status: 200, source: estimated, output: true},
 		{row: "S23 with partial usage", setup: anthropic(claude{start: `{"input_tokens":9,"output_tokens":1}`, texts: 3, delta: "cut"}), ask: messages, outcome: sluice.Failed, reason: sluice.UpstreamTruncated, status: 200, source: counted, output: true},
-		{row: "S24 before content", setup: one(talk{end: "error"}), ask: stream, outcome: sluice.Failed, reason: sluice.UpstreamError, status: 502, source: estimated},
+		{row: "S40 before content", setup: one(talk{end: "error"}), ask: stream, outcome: sluice.Failed, reason: sluice.UpstreamError, status: 502, source: estimated},
+		{row: "S40 before content, runs on", setup: setup{places: []place{{handler: talk{end: "error"}, runsOn: true}}}, ask: stream, outcome: sluice.Failed, reason: sluice.UpstreamError, status: 502, source: estimated},
+		{row: "S40 in one piece", setup: one(answers(200, `{"error":{"message":"boom","type":"server_error","code":null,"param":null}}`)), outcome: sluice.Failed, reason: sluice.UpstreamError, status: 502, source: estimated},
+		{row: "S40 overloaded", setup: one(tells("", `{"error":{"message":"busy","type":"server_error","code":"503","param":null}}`)), ask: stream, outcome: sluice.Failed, reason: sluice.UpstreamLimited, status: 503},
+		{row: "S40 overloaded in one piece", setup: one(answers(200, `{"error":{"message":"busy","type":"overloaded_error"}}`)), outcome: sluice.Failed, reason: sluice.UpstreamLimited, status: 503},
+		{row: "S40 overloaded after the input", setup: setup{places: []place{{dialect: wire.Anthropic, handler: tells("error", `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`, "message_start", `{"type":"message_start","message":{"id":"msg","type":"message","role":"assistant","model":"up","content":[],"stop_reason":null,"usage":{"input_tokens":9,"output_tokens":1}}}`)}}}, ask: messages, outcome: sluice.Failed, reason: sluice.UpstreamLimited, status: 529},
+		{row: "S40 refused", setup: one(tells("", `{"error":{"message":"too long","type":"BadRequestError","code":400,"param":null}}`)), ask: stream, outcome: sluice.Failed, reason: sluice.UpstreamRefused, status: 400},
 		{row: "S24 after content", setup: one(talk{chunks: 3, end: "error"}), ask: stream, outcome: sluice.Failed, reason: sluice.UpstreamError, status: 200, source: estimated, output: true},
 		{row: "S25", setup: setup{event: 4 << 10, places: []place{{handler: talk{chunks: 1, text: strings.Repeat("x", 8<<10)}}}}, ask: stream, outcome: sluice.Failed, reason: sluice.UpstreamTooLarge, status: 502, source: estimated},
 		{row: "S26 body", setup: one(answers(200, `{"id":`)), outcome: sluice.Failed, reason: sluice.UpstreamMalformed, status: 502, source: estimated, output: true},
@@ -126,6 +133,18 @@ func exits() []exit {
 			row: "S38", setup: setup{places: []place{{dialect: wire.Anthropic, handler: answers(200, `{"input_tokens":7}`)}}},
 			ask: ask{path: "/v1/messages/count_tokens", body: `{"model":"m","messages":[{"role":"user","content":"hi"}]}`}, status: 200,
 		},
+	}
+}
+
+// tells is a stream of one event of an error, after others: names and data by turns.
+func tells(name, data string, before ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "text/event-stream")
+		for i := 0; i < len(before); i += 2 {
+			w.Write(wire.AppendEvent(nil, before[i], []byte(before[i+1])))
+		}
+		w.Write(wire.AppendEvent(nil, name, []byte(data)))
 	}
 }
 
@@ -177,7 +196,7 @@ func (e *exit) check(t *testing.T, r *rig, hard bool) {
 	if e.source != reported && (rec.Usage.Output > 0) != e.output && e.entries == 0 {
 		t.Errorf("charged an output of %d", rec.Usage.Output)
 	}
-	if impossible := e.row == "S3" || strings.HasPrefix(e.row, "S4"); impossible != rec.Usage.Anomalous {
+	if impossible := e.row == "S3" || strings.HasPrefix(e.row, "S4 "); impossible != rec.Usage.Anomalous {
 		t.Errorf("anomalous is %v", rec.Usage.Anomalous)
 	}
 	if !hard && f.CostHigh != f.Cost {

@@ -39,10 +39,9 @@ func claudeChat(stream bool, text string) ask {
 	return a
 }
 
-// anthropicDiffers are the streamed faults that mean something else there:
-// nothing but message_stop marks the end, and its scripted error is an overload.
+// anthropicDiffers are the streamed faults that mean something else there: its
+// scripted error is an overload.
 var anthropicDiffers = map[string]sluice.Reason{
-	"no-done":       sluice.UpstreamTruncated,
 	"error-event=3": sluice.UpstreamLimited,
 	"error-first":   sluice.UpstreamLimited,
 }

@@ -109,11 +109,5 @@ func verdictOn(why sluice.Reason) verdict {
 // Retryable reports whether an attempt that failed before content may be followed
 // by another elsewhere. A refusal (4xx) would be refused there too.
 func Retryable(why sluice.Reason) bool {
-	switch why {
-	case sluice.UpstreamLimited:
-		return true
-	case sluice.UpstreamTooLarge:
-		return false
-	}
-	return verdictOn(why) == failed
+	return why == sluice.UpstreamLimited || verdictOn(why) == failed
 }

@@ -224,7 +224,7 @@ func TestRetryable(t *testing.T) {
 	for why := range sluice.Reason(sluice.NumReasons) {
 		want := slices.Contains([]sluice.Reason{
 			sluice.UpstreamConnect, sluice.UpstreamTLS, sluice.UpstreamLimited, sluice.UpstreamError, sluice.UpstreamTimeout,
-			sluice.UpstreamStalled, sluice.UpstreamTruncated, sluice.UpstreamMalformed, sluice.UpstreamRedirect,
+			sluice.UpstreamStalled, sluice.UpstreamTruncated, sluice.UpstreamMalformed, sluice.UpstreamTooLarge, sluice.UpstreamRedirect,
 		}, why)
 		if got := route.Retryable(why); got != want {
 			t.Errorf("%v: retryable %v, want %v", why, got, want)

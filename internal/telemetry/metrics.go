@@ -48,6 +48,7 @@ type Metrics struct {
 	attempts      *prometheus.CounterVec
 	truncations   *prometheus.CounterVec
 	anomalies     *prometheus.CounterVec
+	unmarked      *prometheus.CounterVec
 	late          prometheus.Counter
 	unpriced      *prometheus.CounterVec
 	estimateError *prometheus.HistogramVec
@@ -106,7 +107,8 @@ func (m *Metrics) requestMetrics() {
 	m.queueWait = m.histogram("sluice_queue_wait_seconds", "Time in a pool's queue before an attempt.", waitBuckets, "pool", "class")
 	m.rejections = m.counter("sluice_rejections_total", "Requests refused before a backend was touched, by the limit that did not fit, if it was one.", "reason", "scope", "dimension")
 	m.attempts = m.counter("sluice_upstream_attempts_total", "Calls to backends that ended; the reason is empty when one completed.", "backend", "reason")
-	m.truncations = m.counter("sluice_stream_truncations_total", "Streams that a backend ended without its terminal marker.", "backend")
+	m.truncations = m.counter("sluice_stream_truncations_total", "Streams that a backend ended before they were complete.", "backend")
+	m.unmarked = m.counter("sluice_stream_markers_added_total", "Streams that a backend ended complete but for the terminal marker, which was added.", "backend")
 }
 
 func (m *Metrics) accountMetrics() {

@@ -151,6 +151,8 @@ func upstreamError(kind, code, message string) *sluice.Error {
 		e.Kind, e.Reason = sluice.KindOverloaded, sluice.UpstreamLimited
 	case r.says("timeout_error"), r.says("504"):
 		e.Kind, e.Reason = sluice.KindTimeout, sluice.UpstreamTimeout
+	case r.says("invalid_request_error"), r.says("BadRequestError"), r.says("400"), r.says("context_length_exceeded"):
+		e.Kind, e.Reason = sluice.KindInvalid, sluice.UpstreamRefused
 	}
 	return e
 }

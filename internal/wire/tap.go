@@ -121,7 +121,7 @@ func (t *Tap) Event(e Event) Step {
 	case s.Out != nil:
 		s.Out = t.mend(s.Out)
 		if e.Unterminated {
-			s.Out = complete(s.Out)
+			s.Out = ended(s.Out)
 		}
 		t.done = s.Terminal
 	}
@@ -140,8 +140,8 @@ func (t *Tap) mend(out []byte) []byte {
 	return bytes.ToValidUTF8(out, []byte("\ufffd"))
 }
 
-// complete gives an event the blank line that it lacks.
-func complete(out []byte) []byte {
+// ended gives an event the blank line that it lacks.
+func ended(out []byte) []byte {
 	end := "\n\n"
 	if bytes.HasSuffix(out, []byte("\n")) || bytes.HasSuffix(out, []byte("\r")) {
 		end = "\n"
@@ -163,15 +163,32 @@ func (t *Tap) End(cause error) Step {
 		return Step{Err: &sluice.Error{Kind: sluice.KindUpstream, Reason: sluice.UpstreamTooLarge, Msg: "the upstream sent an event beyond the bound", Err: cause}}
 	}
 	clean := cause == nil || errors.Is(cause, io.EOF) || errors.Is(cause, ErrUnterminated)
-	if clean && t.op.Dialect() == OpenAI && t.begun != (choiceSet{}) && t.begun == t.ended {
+	if clean && t.complete() {
 		t.done = true
-		return Step{Out: []byte("data: [DONE]\n\n"), Content: true, Terminal: true}
+		return Step{Out: t.terminal(), Content: true, Terminal: true}
 	}
 	t.failed = true
 	return Step{Err: &sluice.Error{
 		Kind: sluice.KindUpstream, Reason: sluice.UpstreamTruncated,
 		Msg: "the upstream ended the stream before the answer was complete", Err: cause,
 	}}
+}
+
+// complete reports whether the answer has all but its terminal marker: a finish
+// reason for every choice, or a stop reason and the usage that comes with it.
+func (t *Tap) complete() bool {
+	if t.op.Dialect() == Anthropic {
+		return t.finish != "" && t.final
+	}
+	return t.begun != (choiceSet{}) && t.begun == t.ended
+}
+
+// terminal is the dialect's terminal marker.
+func (t *Tap) terminal() []byte {
+	if t.op.Dialect() == Anthropic {
+		return AppendEvent(nil, "message_stop", []byte(`{"type":"message_stop"}`))
+	}
+	return []byte("data: [DONE]\n\n")
 }
 
 // malformed is the error for an event or body that its dialect does not allow.
@@ -330,7 +347,7 @@ func (t *Tap) ToolCalls() int64 { return t.toolCalls }
 // Finished reports whether the answer is complete: its terminal marker has been
 // seen, or in the OpenAI dialect a finish reason for every choice.
 func (t *Tap) Finished() bool {
-	return t.done || t.op.Dialect() == OpenAI && t.begun != (choiceSet{}) && t.begun == t.ended
+	return t.done || t.op.Dialect() == OpenAI && t.complete()
 }
 
 // Mended is how many events had bytes that are no UTF-8, which were replaced.
