@@ -204,6 +204,7 @@ func (b *builder) backend(path string, x *Backend) *route.Backend {
 		},
 		Context: sluice.Tokens(x.Context), MaxOutput: sluice.Tokens(x.MaxOutput),
 		StopsOnCancel: first(x.StopsOnCancel, p.StopsOnCancel, p.Engine != "" || p.Simulated),
+		Longest:       p.Timeouts.upstream().Longest(), Silence: p.Timeouts.upstream().Silence(),
 	}
 	b.price(path, out, x, p)
 	b.s.Targets[out.ID] = b.target(path, x, p)

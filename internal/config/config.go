@@ -117,10 +117,10 @@ func (LostCharge) words() []string { return []string{string(LostEstimate), strin
 // default of upstream.
 type Timeouts struct {
 	Connect    Duration `json:"connect,omitempty" jsonschema:"look-up and connect"`
-	Headers    Duration `json:"headers,omitempty" jsonschema:"from sending to the headers of a stream"`
-	FirstToken Duration `json:"first_token,omitempty" jsonschema:"from sending to the first content"`
-	Idle       Duration `json:"idle,omitempty" jsonschema:"between two events of a stream"`
-	Total      Duration `json:"total,omitempty" jsonschema:"from sending to the end"`
+	Headers    Duration `json:"headers,omitempty" jsonschema:"from sending to the headers of a stream; 1m if left out"`
+	FirstToken Duration `json:"first_token,omitempty" jsonschema:"from sending to the first content of a stream; 10m if left out. An answer in one piece is bounded by total alone"`
+	Idle       Duration `json:"idle,omitempty" jsonschema:"between two events of a stream; 1m if left out"`
+	Total      Duration `json:"total,omitempty" jsonschema:"from sending to the end, streamed or not; 30m if left out"`
 	MinRate    Count    `json:"min_rate,omitempty" jsonschema:"least tokens per second of a stream, over ten seconds; no bound if 0"`
 }
 

@@ -83,6 +83,7 @@ func TestCompileDesignSample(t *testing.T) {
 	want := &route.Backend{
 		ID: "gpu-a", Provider: "gpus", Model: "llama-3.1-8b", Dialect: "openai", Region: "eu-west", Domain: "eu-west-a", Weight: 1,
 		Capacity: route.Capacity{Concurrency: 64, KVTokens: 400_000, PrefillTokens: 200_000}, StopsOnCancel: true,
+		Longest: 30 * time.Minute, Silence: 10 * time.Minute,
 	}
 	if diff := cmp.Diff(want, eu.Backends[0]); diff != "" {
 		t.Error(diff)

@@ -15,7 +15,7 @@ func (e *Engine) Progress(now time.Time, id sluice.RequestID, _ sluice.Usage) Di
 	if r == nil || r.phase != running {
 		return Directive{Stop: true}
 	}
-	r.expires = now.Add(e.opts.HoldTTL)
+	r.expires = now.Add(e.ttl(r))
 	if r.taken.Prefill == 0 {
 		return Directive{}
 	}

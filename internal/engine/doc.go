@@ -41,11 +41,12 @@
 //
 // # Expiry
 //
-// A running request without [Engine.Progress] for Options.HoldTTL expires: its
-// place and gauges are free for others, and what it held of rates and budgets is
-// charged. If its owner settles after all the actual takes the place of that
-// charge, once, in the same windows, and Settle returns [ErrLate]. A bounded number
-// of expired requests is remembered for this.
+// A running request without [Engine.Progress] for Options.HoldTTL, and for longer
+// than its backend may be silent, expires: its place and gauges are free for
+// others, and what it held of rates and budgets is charged. If its owner settles
+// after all the actual takes the place of that charge, once, in the same windows,
+// and Settle returns [ErrLate]. A bounded number of expired requests is remembered
+// for this.
 //
 // # Queue and places
 //

@@ -111,3 +111,33 @@ func TestFullQueueIsAnEstimate(t *testing.T) {
 		t.Errorf("three ahead of it, each takes 7 s: %v", err)
 	}
 }
+
+// A hold lasts longer than its backend may be silent.
+func TestHoldOutlastsItsBackend(t *testing.T) {
+	for _, tt := range []struct {
+		streaming        bool
+		longest, silence time.Duration
+		want             time.Duration
+	}{
+		{false, 0, 0, engine.DefaultHoldTTL},
+		{false, time.Minute, time.Hour, engine.DefaultHoldTTL},
+		{false, time.Hour, 0, time.Hour + time.Minute},
+		{true, 5 * time.Hour, time.Hour, time.Hour + time.Minute},
+	} {
+		b := &route.Backend{ID: "b", Dialect: "openai", Weight: 1, Price: &price.Row{}, Longest: tt.longest, Silence: tt.silence}
+		eng := engine.New(engine.Config{Table: &route.Table{
+			Models: map[sluice.ModelID]*route.Model{"m": {ID: "m", Pools: []sluice.PoolID{"a"}}},
+			Pools:  map[sluice.PoolID]*route.Pool{"a": {ID: "a", Backends: []*route.Backend{b}}},
+		}})
+		eng.Arrive(start, engine.Call{ID: "r", Model: "m", Dialect: "openai", Streaming: tt.streaming})
+		if eng.Advance(start); tt.streaming {
+			eng.Progress(start, "r", sluice.Usage{})
+		}
+		if n := len(eng.Advance(start.Add(tt.want - 1))); n != 0 {
+			t.Errorf("%+v: expired early", tt)
+		}
+		if g := eng.Advance(start.Add(tt.want)); len(g) != 1 || g[0].Err.Reason != sluice.HoldExpired {
+			t.Errorf("%+v: has not expired: %+v", tt, g)
+		}
+	}
+}

@@ -12,8 +12,8 @@ import (
 
 // Options tune an Engine. Zero fields take the defaults.
 type Options struct {
-	// HoldTTL is how long a running request keeps its hold without activity.
-	// It is longer than any client waits for an answer that is not streamed.
+	// HoldTTL is how long a running request keeps its hold without activity; where
+	// its backend may be silent for longer, that and a minute.
 	HoldTTL time.Duration
 	// MaxWait is the longest wait in a queue where neither the request, the
 	// policy nor the pool says anything.

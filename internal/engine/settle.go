@@ -75,9 +75,25 @@ func (e *Engine) learnLife(d time.Duration) {
 
 // watch puts a request under the expiry rule.
 func (e *Engine) watch(r *request, now time.Time) {
-	r.expires = now.Add(e.opts.HoldTTL)
+	r.expires = now.Add(e.ttl(r))
 	r.check = r.expires
 	e.expiry.Push(r)
+}
+
+// ttl is how long a request may show no activity: longer than its backend may. An
+// answer in one piece shows none until its end.
+func (e *Engine) ttl(r *request) time.Duration {
+	if r.place == nil {
+		return e.opts.HoldTTL
+	}
+	quiet := r.place.Backend.Silence
+	if !r.call.Streaming {
+		quiet = r.place.Backend.Longest
+	}
+	if quiet > 0 {
+		quiet += time.Minute // for what follows the deadline
+	}
+	return max(e.opts.HoldTTL, quiet)
 }
 
 func (e *Engine) unwatch(r *request) { e.expiry.Remove(r.index) }

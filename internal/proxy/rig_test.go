@@ -64,6 +64,7 @@ type setup struct {
 	options func(*Options)
 	hooks   exchange.Hooks
 	hold    time.Duration // HoldTTL of the engine
+	longest time.Duration // of an attempt, as the engine is told
 	event   int           // bound of one event
 	buffer  int           // of connections
 }
@@ -108,7 +109,7 @@ func newRig(t *testing.T, s setup) *rig {
 			p.dialect = wire.OpenAI
 		}
 		id := sluice.BackendID(fmt.Sprintf("b%d", i))
-		b := &route.Backend{ID: id, Provider: "p", Model: "up", Dialect: string(p.dialect), Weight: 1, Price: row, Context: 200_000, MaxOutput: 4096, StopsOnCancel: !p.runsOn}
+		b := &route.Backend{ID: id, Provider: "p", Model: "up", Dialect: string(p.dialect), Weight: 1, Price: row, Context: 200_000, MaxOutput: 4096, StopsOnCancel: !p.runsOn, Longest: s.longest}
 		pool := main
 		if p.fallback {
 			pool = spare

@@ -14,7 +14,9 @@ import (
 	"time"
 
 	"sluice"
+	"sluice/internal/exchange"
 	"sluice/internal/upstream"
+	"sluice/internal/wire"
 )
 
 func TestStreamPassesByteForByte(t *testing.T) {
@@ -328,6 +330,49 @@ func TestD1Shutdown(t *testing.T) {
 		rec := r.want(sluice.Failed, sluice.ShuttingDown, 200)
 		if rec.Usage.Output == 0 {
 			t.Errorf("usage %+v", rec.Usage)
+		}
+	})
+}
+
+// An answer that lacks nothing but its terminal marker is whole; the marker is
+// added, and that is counted.
+func TestMissingMarkerIsAddedAndCounted(t *testing.T) {
+	stop := `{"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null},"usage":{"output_tokens":3}}`
+	script := tells("message_delta", stop, "message_start", `{"type":"message_start","message":{"id":"msg","type":"message","role":"assistant","model":"up","content":[],"stop_reason":null,"usage":{"input_tokens":9,"output_tokens":1}}}`,
+		"content_block_delta", `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hello"}}`)
+	var unmarked []sluice.BackendID
+	inBubble(t, setup{
+		places: []place{{dialect: wire.Anthropic, handler: script}},
+		hooks:  exchange.Hooks{Unmarked: func(b sluice.BackendID) { unmarked = append(unmarked, b) }},
+	}, func(t *testing.T, r *rig) {
+		g := r.do(ask{path: "/v1/messages", body: `{"model":"m","max_tokens":9,"stream":true,"messages":[]}`})
+		if g.err != nil || !strings.HasSuffix(g.body, stop+"\n\nevent: message_stop\ndata: {\"type\":\"message_stop\"}\n\n") {
+			t.Errorf("got %v %q", g.err, g.body)
+		}
+		if rec := r.want(sluice.Completed, sluice.ReasonNone, 200); rec.Usage.Source != sluice.UsageReported || rec.Usage.Output != 3 || len(unmarked) != 1 {
+			t.Errorf("took %+v, told of %v", rec.Usage, unmarked)
+		}
+	})
+}
+
+// An answer in one piece shows its first token with its last: the deadlines of a
+// stream do not cut it, and its hold outlasts it.
+func TestWholeAnswerOutlastsFirstToken(t *testing.T) {
+	long := talk{before: 20 * time.Minute, chunks: 3, usage: usage(9, 3)}
+	inBubble(t, setup{
+		places: []place{{handler: long, timeouts: upstream.Timeouts{Headers: time.Second, FirstToken: 10 * time.Second, Idle: time.Second}}},
+		hold:   15 * time.Minute, longest: 30 * time.Minute,
+	}, func(t *testing.T, r *rig) {
+		if g := r.do(ask{}); g.status != 200 || g.took != 20*time.Minute {
+			t.Errorf("got %d after %v: %s", g.status, g.took, g.body)
+		}
+		if rec := r.want(sluice.Completed, sluice.ReasonNone, 200); rec.Final.Late {
+			t.Error("its hold had expired")
+		}
+	})
+	inBubble(t, setup{places: []place{{handler: long, timeouts: upstream.Timeouts{Total: 10 * time.Minute}}}}, func(t *testing.T, r *rig) {
+		if g := r.do(ask{}); g.status != 504 || g.took != 10*time.Minute {
+			t.Errorf("total: got %d after %v", g.status, g.took)
 		}
 	})
 }

@@ -36,6 +36,10 @@ type Backend struct {
 	MaxOutput sluice.Tokens // largest output; 0 if unknown
 
 	StopsOnCancel bool // generation, and billing, stop when the connection closes
+
+	// Longest is how long an attempt can last, and Silence how long a stream can
+	// show nothing, by the deadlines of its calls: a hold lasts longer. 0 if unknown.
+	Longest, Silence time.Duration
 }
 
 // Pool is backends that share a queue.

@@ -47,8 +47,8 @@ func (a *Answer) Read(p []byte) (int, error) {
 // first call ends the wait for the first token.
 func (a *Answer) Progress(tokens sluice.Tokens) { a.watch.progress(tokens) }
 
-// ReadAll reads an answer in one piece, within the first-token and total
-// deadlines. An answer beyond the bound is UpstreamTooLarge.
+// ReadAll reads an answer in one piece, within the total deadline. An answer
+// beyond the bound is UpstreamTooLarge.
 func (a *Answer) ReadAll() ([]byte, error) {
 	var buf bytes.Buffer
 	if a.length > 0 {

@@ -20,17 +20,17 @@
 //
 //	connect      look-up, connect, TLS                 upstream_connect
 //	headers      from the send, for streams            upstream_timeout
-//	first token  from the send                         upstream_timeout
+//	first token  from the send, for streams            upstream_timeout
 //	idle         between two events of the stream      upstream_stalled
 //	rate         tokens within a window                upstream_stalled
 //	total        from the send                         upstream_timeout
 //
-// An answer in one piece has its headers when it has everything, so first token
-// and total bound it. The rate asks that every Rate × Window tokens arrive
-// within one Window of the moment when the last such lot was complete, or of
-// the first token. Idle and rate count only the time that is spent waiting for
-// the backend: while a slow client holds up the pump, its upstream is not the
-// one that stalls.
+// An answer in one piece has its headers and its first token when it has
+// everything, so that total alone bounds it. The rate asks that every
+// Rate × Window tokens arrive within one Window of the moment when the last such
+// lot was complete, or of the first token. Idle and rate count only the time that
+// is spent waiting for the backend: while a slow client holds up the pump, its
+// upstream is not the one that stalls.
 //
 // # Invariants
 //

@@ -45,7 +45,7 @@ type Target struct {
 type Timeouts struct {
 	Connect    time.Duration // look-up and connect
 	Headers    time.Duration // from the send to the headers of a stream
-	FirstToken time.Duration // from the send to the first content
+	FirstToken time.Duration // from the send to the first content of a stream
 	Idle       time.Duration // between two events of a stream
 	Total      time.Duration // from the send to the end
 	Rate       int64         // least tokens per second of a stream; 0 is no bound
@@ -79,6 +79,24 @@ func (t Timeouts) withDefaults() Timeouts {
 		Rate:       t.Rate,
 		Window:     pick(max(t.Window, 0), d.Window),
 	}
+}
+
+// Longest is how long an attempt can last, and Silence how long a stream can show
+// no content, by bounds that may be left out. One that is switched off counts as a
+// day.
+func (t Timeouts) Longest() time.Duration { return orDay(t.withDefaults().Total) }
+
+// Silence is explained at Longest.
+func (t Timeouts) Silence() time.Duration {
+	t = t.withDefaults()
+	return min(max(orDay(t.FirstToken), orDay(t.Idle)), orDay(t.Total))
+}
+
+func orDay(d time.Duration) time.Duration {
+	if d <= 0 {
+		return 24 * time.Hour
+	}
+	return d
 }
 
 // ContinuousUsage reports whether the backend can tell usage in every event, so

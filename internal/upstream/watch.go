@@ -53,6 +53,7 @@ type watch struct {
 	start  time.Time
 	cancel context.CancelCauseFunc
 	limits Timeouts
+	stream bool
 	timer  *time.Timer
 
 	due atomic.Int64 // nanoseconds after start, shifted, with the stage in the low bits; 0 is none
@@ -67,8 +68,8 @@ type watch struct {
 
 // newWatch starts the clock. REQUIRES: limits have their defaults.
 func newWatch(cancel context.CancelCauseFunc, limits Timeouts, stream bool) *watch {
-	w := &watch{start: time.Now(), cancel: cancel, limits: limits}
-	at, st := limits.FirstToken, stageFirst
+	w := &watch{start: time.Now(), cancel: cancel, limits: limits, stream: stream}
+	at, st := w.beforeContent()
 	if stream && limits.Headers > 0 && (at <= 0 || limits.Headers < at) {
 		at, st = limits.Headers, stageHeaders
 	}
@@ -79,6 +80,15 @@ func newWatch(cancel context.CancelCauseFunc, limits Timeouts, stream bool) *wat
 		w.timer.Reset(first)
 	}
 	return w
+}
+
+// beforeContent is the deadline of the first content. An answer in one piece has
+// none: its first token comes with its last.
+func (w *watch) beforeContent() (time.Duration, stage) {
+	if !w.stream {
+		return 0, stageTotal
+	}
+	return w.limits.FirstToken, stageFirst
 }
 
 // soonest is when the timer fires first. A later stage may have a shorter
@@ -158,7 +168,7 @@ func (w *watch) within(d time.Duration) {
 func (w *watch) wait() {
 	now := time.Since(w.start)
 	w.since = now
-	at, st := w.limits.FirstToken, stageFirst
+	at, st := w.beforeContent()
 	if w.first {
 		at, st = 0, stageIdle
 		if w.limits.Idle > 0 {
