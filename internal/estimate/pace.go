@@ -121,8 +121,8 @@ func (l *pace) at(x int64) int64 {
 	return min(max(y, 0), maxMicros)
 }
 
-// generated is the tokens of the line at a time. Without a slope they are taken
-// to come evenly from the start.
+// generated is the tokens of the line at a time, but for the one under way.
+// Without a slope they are taken to come evenly from the start.
 func (l *pace) generated(after time.Duration) sluice.Tokens {
 	y := min(int64(after/time.Microsecond), maxMicros)
 	x := int64(0)
@@ -132,7 +132,7 @@ func (l *pace) generated(after time.Duration) sluice.Tokens {
 	case l.micros > 0:
 		x = mulDiv(y, l.tokens, l.micros)
 	}
-	return sluice.Tokens(divRound(min(max(x, 0), maxOutput*paceUnit), paceUnit))
+	return sluice.Tokens(min(max(x, 0), maxOutput*paceUnit) / paceUnit)
 }
 
 // mulDiv is a × b ÷ c, rounded towards zero and held within ±2⁶². b is not
