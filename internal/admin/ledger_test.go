@@ -35,7 +35,7 @@ func (b *bench) fill(n int) {
 	second.Detail = []byte(`{"fallback":true,"candidates":[{"pool":"hosted","backend":"oai"}],"rates":{"input":250000000,"output":0}}`)
 	refused := ledger.Entry{
 		Request: "rr", At: b.now.Add(-2 * time.Hour), Ended: b.now, Tenant: "other", Model: "fast", Final: true, Outcome: sluice.Rejected, Reason: sluice.RateLimited, Status: 429,
-		Detail: []byte(`{"refusal":{"scope":"tenant","id":"other","dimension":"input_tokens","window":"minute","amount":1000,"requested":900,"used":300,"held":50}}`),
+		Detail: []byte(`{"message":"too many input tokens","refusal":{"scope":"tenant","id":"other","dimension":"input_tokens","window":"minute","amount":1000,"requested":900,"used":300,"held":50}}`),
 	}
 	if err := b.db.Append(b.t.Context(), append(entries, first, second, refused)); err != nil {
 		b.t.Fatal(err)
@@ -88,7 +88,7 @@ func TestExplain(t *testing.T) {
 
 	x = Explanation{}
 	b.do("GET", "/admin/v1/requests/rr", "", 200, &x)
-	if x.Refusal == nil || x.Refusal.Limit != "input_tokens_per_minute" || x.Refusal.Used.String() != "300" || x.Steps[0].Attempt != 0 {
+	if x.Refusal == nil || x.Refusal.Limit != "input_tokens_per_minute" || x.Refusal.Used.String() != "300" || x.Steps[0].Attempt != 0 || x.Steps[0].Message != "too many input tokens" {
 		t.Errorf("refusal: %+v", x.Refusal)
 	}
 }

@@ -105,6 +105,7 @@ type Attempt struct {
 	UpstreamRequestID string      `json:"upstream_request_id,omitempty"`
 	Outcome           string      `json:"outcome"`
 	Reason            string      `json:"reason,omitempty"`
+	Message           string      `json:"message,omitempty" doc:"What the client was told, of a request that was refused"`
 	QueuedSeconds     float64     `json:"queued_seconds"`
 	FirstSeconds      float64     `json:"first_token_seconds,omitempty"`
 	Seconds           float64     `json:"duration_seconds"`
@@ -248,6 +249,7 @@ func (x *Explanation) decisions(at *Attempt, detail []byte) {
 	}
 	take("candidates", &at.Candidates)
 	take("fallback", &at.Fallback)
+	take("message", &at.Message)
 	var rates map[string]int64 // nano-dollars per million
 	if take("rates", &rates); len(rates) > 0 {
 		at.Charge.Rates = make(map[string]string, len(rates))

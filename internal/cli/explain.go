@@ -155,6 +155,9 @@ func limits(w io.Writer, x *admin.Explanation) {
 func step(w io.Writer, s *admin.Attempt) {
 	if s.Attempt == 0 {
 		fmt.Fprintf(w, "%-11sno backend was reached\n", "attempts")
+		if s.Message != "" {
+			fmt.Fprintf(w, "%-11s%s\n", "because", s.Message)
+		}
 		return
 	}
 	how := s.Outcome

@@ -13,7 +13,8 @@ import (
 
 // refused is a limit's refusal as the caller sees it: the sentence, and the figures
 // in Refusal. A limit that callers share is scarce capacity, not the caller's rate,
-// and what others use of it is for the log alone.
+// and what others use of it is for operators: the sentence leaves it out, and so do
+// the faces.
 func (e *Engine) refused(now time.Time, r *request, f *quota.Refusal) *sluice.Error {
 	err := &sluice.Error{
 		Kind: sluice.KindRateLimited, Reason: sluice.RateLimited, RetryAfter: f.Wait,
@@ -45,7 +46,6 @@ func (e *Engine) refused(now time.Time, r *request, f *quota.Refusal) *sluice.Er
 		err.Kind, err.Hint = sluice.KindOverloaded, ""
 		err.Msg = "a limit that all callers share is reached"
 		err.Err = fmt.Errorf("%v %s: %d used, %d held", f.Owner.Scope, f.Owner.Label(), f.Used, f.Held)
-		err.Refusal.Used, err.Refusal.Held = 0, 0
 	}
 	return err
 }

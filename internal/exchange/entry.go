@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"encoding/json"
 	"strconv"
 	"time"
 
@@ -89,6 +90,17 @@ func withRates(detail []byte, a *attempt, u *sluice.Usage) []byte {
 		b = strconv.AppendInt(b, int64(max(c.p, 0)), 10) // free is below 0
 	}
 	return append(b, "}}"...)
+}
+
+// withMessage adds the sentence that refused a request: which queue was full, or
+// what kept every backend from it.
+func withMessage(detail []byte, e *sluice.Error) []byte {
+	text, err := json.Marshal(e.Msg)
+	if err != nil || e.Kind == sluice.KindInternal {
+		return detail
+	}
+	b := append(detail[:len(detail)-1], `,"message":`...)
+	return append(append(b, text...), '}')
 }
 
 // withRefusal adds the limit that refused a request to its detail, in the words

@@ -142,7 +142,7 @@ func (t *turn) refused(e *sluice.Error, limits []engine.LimitState) Result {
 	}
 	t.finished = true
 	t.result = Result{Err: e, Limits: limits, Final: entry}
-	entry.Detail = withRefusal(entry.Detail, e.Refusal)
+	entry.Detail = withRefusal(withMessage(entry.Detail, e), e.Refusal)
 	t.record(&entry)
 	return t.result
 }

@@ -67,6 +67,33 @@ func TestDetailHasRates(t *testing.T) {
 	}
 }
 
+// What refused a request stands in its entry, whatever its words.
+func TestDetailHasTheRefusal(t *testing.T) {
+	tn := &turn{r: &Request{Head: &wire.Head{}}}
+	for name, e := range map[string]*sluice.Error{
+		"queue": {Kind: sluice.KindOverloaded, Msg: `the queue of pool "a\b" is full`},
+		"limit": {Kind: sluice.KindRateLimited, Msg: "too many\nrequests", Refusal: &sluice.Refusal{Scope: sluice.ScopeModel, ID: "fast", Limit: sluice.Limit{Amount: 2}, Used: 1, Held: 1, Requested: 1}},
+	} {
+		var got struct {
+			Message string
+			Refusal *struct {
+				Scope                         string
+				Amount, Used, Held, Requested int64
+			}
+		}
+		detail := withRefusal(withMessage(tn.detail(nil), e), e.Refusal)
+		if err := json.Unmarshal(detail, &got); err != nil || got.Message != e.Msg || (got.Refusal != nil) != (e.Refusal != nil) {
+			t.Errorf("%s: %v, %s", name, err, detail)
+		}
+		if r := got.Refusal; r != nil && (r.Scope != "model" || r.Amount != 2 || r.Used != 1 || r.Held != 1 || r.Requested != 1) {
+			t.Errorf("%s: %s", name, detail)
+		}
+	}
+	if d := withMessage([]byte("{}"), &sluice.Error{Kind: sluice.KindInternal, Msg: "x"}); string(d) != "{}" {
+		t.Errorf("an internal error is told: %s", d)
+	}
+}
+
 func TestSumOfAttempts(t *testing.T) {
 	tn := &turn{}
 	tn.add(sluice.Usage{Source: sluice.UsageNone}, 0, 0)
