@@ -12,6 +12,9 @@
 // cannot leave. A key's secret is in the answer that creates or rotates it and
 // nowhere else.
 //
+// What is valid but looks wrong, such as the name of a model that the configuration
+// in force does not have, is done and warned of in the answer.
+//
 // A write is finished when the snapshot that admits requests has it: after the
 // store commits, [Options.Changed] re-reads it, so that a revoked key stops
 // admitting before the answer is sent.

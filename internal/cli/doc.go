@@ -8,6 +8,8 @@
 //   - An error is one sentence on standard error, then a hint that says what to
 //     do, then exits with a code of the table below. No stack, no usage dump.
 //   - What changes something takes --dry-run.
+//   - serve says what happens to it in the gateway's log alone, so that whoever
+//     reads the log finds nothing else on standard error.
 //   - A gateway is spoken to over the admin API alone. Its address is --admin or
 //     SLUICE_ADMIN; its token is --token, SLUICE_ADMIN_TOKEN, or the file that
 //     serve writes with mode 0600 into its data directory. On the machine of

@@ -23,13 +23,15 @@
 //
 //   - Everything fallible is over when Compile returns: a failed load or compile
 //     changes nothing, since nothing was touched.
-//   - Unset means unlimited; a limit of 0 is a mistake.
+//   - Unset means unlimited, unless a plan says something; none lifts what it
+//     says; a limit of 0 is a mistake.
 //   - A price that is not known is refused or charged a declared ceiling. Free is
 //     said explicitly.
 //   - The version is a hash of the effective configuration without its secrets.
-//   - What later versions will obey (classes, contracts,
-//     evaluated, shared) is
+//   - What later versions will obey (classes, contracts, evaluated, shared) is
 //     checked and kept, and [Config.Lint] says that it is not yet in force.
+//   - Every setting that a running process cannot change is told by
+//     [Settings.Fixed].
 //
 // The JSON Schema of the file ([Schema]) and docs/config.md are made from the
 // same struct tags; tests hold both to them.
@@ -37,7 +39,8 @@
 // # Ownership and concurrency
 //
 // All values are plain data, immutable after they are returned. Nothing is
-// started and nothing is kept. Secrets in files are read while parsing.
+// started and nothing is kept. Secrets in files are read while parsing. Lint alone
+// looks at the clock, for keys that have expired.
 //
 // # What it does not do
 //

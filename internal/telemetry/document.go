@@ -13,6 +13,9 @@ func Document(rows []Row) string {
 Served at `+"`/metrics`"+` of the admin listener, in the Prometheus text and OpenMetrics formats. Seconds and tokens are base units. Money is
 in nano-dollars, because they are integers: divide by 1e9 for dollars. The ledger, not a metric, is the account.
 
+A scrape needs an admin token (`+"`authorization: {credentials_file: …/admin-token}`"+` in Prometheus), or `+"`admin: {open_metrics: true}`"+` in the
+configuration, which lets whoever reaches the admin listener read the metrics, and nothing else, without one.
+
 Label values are bounded whatever clients send: `+"`model`, `pool` and `backend`"+` are names that the configuration declares (at most %d, %d and %d),
 any other name is %q; `+"`tenant`"+` is one of the %d busiest or %q, and the sum over it is always the whole. Keys, users, tasks and request ids are
 never labels: they are in the log line and in the ledger. `+"`outcome`, `reason`, `scope`, `dimension` and `source`"+` are the words of the glossary.

@@ -248,14 +248,14 @@ func TestRetryAfter(t *testing.T) {
 func TestSharedLimitTellsNoFigures(t *testing.T) {
 	e := &sluice.Error{
 		Kind: sluice.KindOverloaded, Reason: sluice.RateLimited, Msg: "the model is at its limit",
-		Refusal: &sluice.Refusal{Scope: sluice.ScopeModel, ID: "fast", Limit: sluice.Limit{Dimension: sluice.Requests, Window: sluice.PerMinute, Amount: 60}, Requested: 1},
+		Refusal: &sluice.Refusal{Scope: sluice.ScopeModel, ID: "fast", Limit: sluice.Limit{Dimension: sluice.Requests, Window: sluice.PerMinute, Amount: 60}, Requested: 1, Used: 41, Held: 17},
 	}
 	_, _, body := Error(OpenAI, e, "req_1", ErrorOptions{})
-	if strings.Contains(string(body), "spent") || strings.Contains(string(body), `"used"`) {
+	if strings.Contains(string(body), "41") || strings.Contains(string(body), "17") || strings.Contains(string(body), "spent") || strings.Contains(string(body), `"used"`) {
 		t.Errorf("the body tells what others took: %s", body)
 	}
 	e.Refusal.Scope = sluice.ScopeTenant
-	if _, _, body := Error(OpenAI, e, "req_1", ErrorOptions{}); !strings.Contains(string(body), `"used":0`) {
+	if _, _, body := Error(OpenAI, e, "req_1", ErrorOptions{}); !strings.Contains(string(body), `"used":41`) {
 		t.Errorf("the body hides the caller's own figures: %s", body)
 	}
 }
