@@ -1,8 +1,8 @@
 package wire
 
 import (
+	"bytes"
 	"net/http"
-	"slices"
 	"strings"
 )
 
@@ -27,7 +27,7 @@ var requestDeniedPrefix = []string{"Sluice-", "X-Forwarded-", "X-Stainless-", "S
 
 // secretWords mark a header that some proxy or company uses for a credential or an
 // identity.
-var secretWords = []string{"auth", "token", "secret", "cookie", "session", "jwt", "credential", "password", "assertion", "oidc", "api-key", "apikey", "client-cert", "identity", "-ip", "csrf"}
+var secretWords = bytes.Fields([]byte("auth token secret cookie session jwt credential password assertion oidc api-key apikey client-cert identity -ip csrf"))
 
 // providerPrefix are headers that providers define, which pass in spite of the
 // words in them.
@@ -42,33 +42,65 @@ var answerDenied = []string{
 
 var answerDeniedPrefix = []string{"Sluice-", "X-Ratelimit-", "Anthropic-Ratelimit-", "Anthropic-Priority-", "Access-Control-", "Cf-", "X-Envoy-"}
 
+// plainHeaders are those that clients and providers send most. Nothing above is
+// said of them, so that they need not be compared with all of it.
+var plainHeaders = set([]string{
+	"Accept", "Accept-Language", "User-Agent", "Anthropic-Version", "Anthropic-Beta", "Openai-Beta", "X-Title",
+	"Cache-Control", "X-Request-Id", "Request-Id", "Openai-Processing-Ms", "Openai-Version", "Openai-Model",
+})
+
+// filter is which headers stay behind.
+type filter struct {
+	names    map[string]bool
+	prefixes []string
+}
+
+var (
+	requestFilter = filter{set(hopByHop, requestDenied), requestDeniedPrefix}
+	answerFilter  = filter{set(hopByHop, answerDenied), answerDeniedPrefix}
+)
+
+func set(lists ...[]string) map[string]bool {
+	m := map[string]bool{}
+	for _, list := range lists {
+		for _, name := range list {
+			m[name] = true
+		}
+	}
+	return m
+}
+
+// drops reports a header that stays behind.
+func (f *filter) drops(name string) bool { return f.names[name] || hasPrefix(name, f.prefixes) }
+
 // RequestHeader returns the headers of a client's request that go upstream. All
 // pass but those that identify the client, its credentials or the operator's
-// accounts. The transport adds credentials, Content-Type and its own.
+// accounts. The transport adds credentials, Content-Type and its own. Values are
+// the client's own slices.
 func RequestHeader(client http.Header) http.Header {
-	h := make(http.Header, len(client))
+	h := make(http.Header, len(client)+4)
+	connection := client["Connection"]
 	for name, values := range client {
 		name = http.CanonicalHeaderKey(name)
-		if denied(name, requestDenied, requestDeniedPrefix) || listedInConnection(client, name) {
+		if !plainHeaders[name] && (requestFilter.drops(name) || !hasPrefix(name, providerPrefix) && secretive(name)) {
 			continue
 		}
-		if !hasPrefix(name, providerPrefix) && secretive(name) {
-			continue
+		if !listed(connection, name) {
+			h[name] = values
 		}
-		h[name] = append([]string(nil), values...)
 	}
 	return h
 }
 
 // AnswerHeader sets in dst the headers of an upstream's answer that go back to the
-// client.
+// client. Values are the answer's own slices.
 func AnswerHeader(dst, upstream http.Header) {
+	connection := upstream["Connection"]
 	for name, values := range upstream {
 		name = http.CanonicalHeaderKey(name)
-		if denied(name, answerDenied, answerDeniedPrefix) || listedInConnection(upstream, name) {
-			continue
+		if (plainHeaders[name] || !answerFilter.drops(name)) && !listed(connection, name) {
+			dst[name] = values
 		}
-		dst[name] = append([]string(nil), values...)
 	}
 }
 
@@ -82,15 +114,6 @@ func ProviderRequestID(upstream http.Header) string {
 	return ""
 }
 
-func denied(name string, names, prefixes []string) bool {
-	for _, list := range [...][]string{hopByHop, names} {
-		if slices.Contains(list, name) {
-			return true
-		}
-	}
-	return hasPrefix(name, prefixes)
-}
-
 func hasPrefix(name string, prefixes []string) bool {
 	for _, p := range prefixes {
 		if strings.HasPrefix(name, p) {
@@ -101,19 +124,24 @@ func hasPrefix(name string, prefixes []string) bool {
 }
 
 func secretive(name string) bool {
-	lower := strings.ToLower(name)
+	var buf [64]byte
+	lower := append(buf[:0], name...)
+	for i, c := range lower {
+		if 'A' <= c && c <= 'Z' {
+			lower[i] = c + 'a' - 'A'
+		}
+	}
 	for _, w := range secretWords {
-		if strings.Contains(lower, w) {
+		if bytes.Contains(lower, w) {
 			return true
 		}
 	}
 	return false
 }
 
-// listedInConnection reports a header that the sender declared to be of this
-// connection alone.
-func listedInConnection(h http.Header, name string) bool {
-	for _, v := range h["Connection"] {
+// listed reports a header that the sender declared to be of this connection alone.
+func listed(connection []string, name string) bool {
+	for _, v := range connection {
 		for f := range strings.SplitSeq(v, ",") {
 			if strings.EqualFold(strings.TrimSpace(f), name) {
 				return true

@@ -22,14 +22,14 @@ func RateHeaders(h http.Header, d Dialect, s []engine.LimitState, now time.Time)
 		tokens = output
 	}
 	if d == Anthropic {
-		anthropicRate(h, "Requests", requests, now)
-		anthropicRate(h, "Tokens", tokens, now)
-		anthropicRate(h, "Input-Tokens", input, now)
-		anthropicRate(h, "Output-Tokens", output, now)
+		anthropicRate(h, &anthropicRequests, requests, now)
+		anthropicRate(h, &anthropicTokens, tokens, now)
+		anthropicRate(h, &anthropicInput, input, now)
+		anthropicRate(h, &anthropicOutput, output, now)
 		return
 	}
-	openaiRate(h, "Requests", requests)
-	openaiRate(h, "Tokens", tokens)
+	openaiRate(h, &openaiRequests, requests)
+	openaiRate(h, &openaiTokens, tokens)
 }
 
 // tightest is the counter of a dimension with the least left, nil if there is none.
@@ -57,23 +57,39 @@ func tighter(a, b *engine.LimitState) bool {
 	return a.Reset > b.Reset
 }
 
-func openaiRate(h http.Header, what string, s *engine.LimitState) {
-	if s == nil {
-		return
-	}
-	h.Set("X-Ratelimit-Limit-"+what, strconv.FormatInt(s.Limit.Amount, 10))
-	h.Set("X-Ratelimit-Remaining-"+what, strconv.FormatInt(max(s.Remaining, 0), 10))
-	h.Set("X-Ratelimit-Reset-"+what, (time.Duration(retryMillis(max(s.Reset, 0))) * time.Millisecond).String())
+// rateNames are the headers of one thing that is counted: its limit, what remains,
+// and when that is whole again.
+type rateNames [3]string
+
+// The headers of each dialect, in canonical form.
+var (
+	openaiRequests                     = rateNames{"X-Ratelimit-Limit-Requests", "X-Ratelimit-Remaining-Requests", "X-Ratelimit-Reset-Requests"}
+	openaiTokens                       = rateNames{"X-Ratelimit-Limit-Tokens", "X-Ratelimit-Remaining-Tokens", "X-Ratelimit-Reset-Tokens"}
+	anthropicRequests, anthropicTokens = anthropicOf("Requests"), anthropicOf("Tokens")
+	anthropicInput, anthropicOutput    = anthropicOf("Input-Tokens"), anthropicOf("Output-Tokens")
+)
+
+func anthropicOf(what string) rateNames {
+	prefix := "Anthropic-Ratelimit-" + what
+	return rateNames{prefix + "-Limit", prefix + "-Remaining", prefix + "-Reset"}
 }
 
-func anthropicRate(h http.Header, what string, s *engine.LimitState, now time.Time) {
-	if s == nil {
-		return
+// set sets the three headers, whose values share one array.
+func (n *rateNames) set(h http.Header, s *engine.LimitState, reset string) {
+	v := &[3]string{strconv.FormatInt(s.Limit.Amount, 10), strconv.FormatInt(max(s.Remaining, 0), 10), reset}
+	h[n[0]], h[n[1]], h[n[2]] = v[0:1:1], v[1:2:2], v[2:3:3]
+}
+
+func openaiRate(h http.Header, names *rateNames, s *engine.LimitState) {
+	if s != nil {
+		names.set(h, s, (time.Duration(retryMillis(max(s.Reset, 0))) * time.Millisecond).String())
 	}
-	prefix := "Anthropic-Ratelimit-" + what
-	h.Set(prefix+"-Limit", strconv.FormatInt(s.Limit.Amount, 10))
-	h.Set(prefix+"-Remaining", strconv.FormatInt(max(s.Remaining, 0), 10))
-	// The header has whole seconds: rounded up, so that at that time it holds.
-	at := now.Add(max(s.Reset, 0) + time.Second - 1).UTC().Truncate(time.Second)
-	h.Set(prefix+"-Reset", at.Format(time.RFC3339))
+}
+
+func anthropicRate(h http.Header, names *rateNames, s *engine.LimitState, now time.Time) {
+	if s != nil {
+		// The header has whole seconds: rounded up, so that at that time it holds.
+		at := now.Add(max(s.Reset, 0) + time.Second - 1).UTC().Truncate(time.Second)
+		names.set(h, s, at.Format(time.RFC3339))
+	}
 }

@@ -136,6 +136,9 @@ func webpSize(b []byte) image.Config {
 // a backend's model: only the size of media depends on it.
 func (h *Head) For(model string) (estimate, bound sluice.Tokens) {
 	estimate, bound = h.Text, h.base
+	if len(h.media) == 0 {
+		return estimate, bound
+	}
 	table := imageTableOf(h.Op.Dialect(), model)
 	for _, m := range h.media {
 		e, b := m.tokens(table)
