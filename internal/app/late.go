@@ -169,6 +169,9 @@ func (a *App) tryStore(ctx context.Context, dsn string, hasher auth.Hasher) erro
 // into it, such as what was just settled as lost. To wait for the drain would
 // keep a gateway that died with many requests open from its work.
 func (a *App) seed(ctx context.Context, db *store.DB) error {
+	if err := a.bringBack(ctx, db); err != nil {
+		return err
+	}
 	spent, err := db.Spend(ctx, time.Now(), a.journal.Undrained)
 	if err != nil {
 		return err
@@ -193,6 +196,24 @@ func (a *App) seed(ctx context.Context, db *store.DB) error {
 		}
 	}
 	a.gate.Seed(seeds)
+	return nil
+}
+
+// bringBack notices a store that has gone back in time, such as one restored from
+// a backup, and gives it again what the journal still holds.
+func (a *App) bringBack(ctx context.Context, db *store.DB) error {
+	last, ok, err := a.journal.LastDrained()
+	if err != nil || !ok {
+		return err
+	}
+	if has, err := db.Has(ctx, last); err != nil || has {
+		return err
+	}
+	n, err := a.journal.Rewind()
+	if err != nil {
+		return err
+	}
+	a.log.Error("the store has lost entries that it had taken: it is given again what the journal still holds; older ones come from a backup alone", slog.Int("entries", n))
 	return nil
 }
 

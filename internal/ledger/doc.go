@@ -36,7 +36,9 @@
 // hands them to a [Sink] in batches. Entries are never kept in memory for it,
 // so a sink that is down for a day costs disk and no heap. After a batch a mark
 // is journalled; what follows the last mark is drained again after a restart,
-// which the sink's idempotence makes harmless. A segment whose entries are all
+// which the sink's idempotence makes harmless. A sink that has lost what it had
+// taken, since it was restored from a backup or its own log was cut, is given what
+// the segments still hold ([Journal.LastDrained], [Journal.Rewind]). A segment whose entries are all
 // drained is deleted, oldest first. Records of requests that are still open in it
 // are carried over to the newest segment, as soon as more than half of the journal
 // is dead.

@@ -68,6 +68,63 @@ func (j *Journal) Undrained(visit func([]Entry) error) error {
 	}
 }
 
+// LastDrained is the newest entry that the sink has taken, if a segment still
+// holds one. It is for a caller that has kept the sink from taking any since the
+// journal was opened.
+func (j *Journal) LastDrained() (last Entry, ok bool, err error) {
+	j.mu.Lock()
+	oldest, cursor := j.segs[0].seq, j.cursor
+	j.mu.Unlock()
+	r := reader{j: j}
+	defer r.close()
+	var payload []byte
+	for seg, end := cursor.seg(), cursor; payload == nil && seg >= oldest; seg-- {
+		err = r.each(at(seg, headerLen), end, func(_ lsn, p []byte) (bool, error) {
+			if kind(p[0]) == kindEntry {
+				payload = append(payload[:0], p...)
+			}
+			return true, nil
+		})
+		if err != nil {
+			return Entry{}, false, err
+		}
+		end = at(seg, headerLen)
+	}
+	if payload == nil {
+		return Entry{}, false, nil
+	}
+	d := decoder{s: string(payload[1:])}
+	return d.entry(), true, d.end()
+}
+
+// Rewind gives the sink all entries again that the segments still hold, since it
+// has lost some that it had taken; those that it has it takes once. It returns how
+// many they are.
+func (j *Journal) Rewind() (int, error) {
+	for {
+		j.mu.Lock()
+		from, to := at(j.segs[0].seq, headerLen), j.cursor
+		j.mu.Unlock()
+		n, err := j.countEntries(from, to)
+		if err != nil {
+			return 0, err
+		}
+		j.mu.Lock()
+		if j.cursor != to || at(j.segs[0].seq, headerLen) != from { // drained on in the meantime
+			j.mu.Unlock()
+			continue
+		}
+		if j.settled == j.drained {
+			j.oldest = time.Now()
+		}
+		j.cursor, j.settled = from, j.settled+n
+		j.rewound++ // a batch that is under way does not move the cursor on
+		j.mu.Unlock()
+		poke(j.ready)
+		return int(n), nil
+	}
+}
+
 // drainLoop is the drainer.
 func (j *Journal) drainLoop() {
 	r := reader{j: j}
@@ -119,7 +176,7 @@ func (j *Journal) drainBatch(r *reader) bool {
 	for {
 		start := time.Now()
 		j.mu.Lock()
-		from, end := j.cursor, j.end()
+		from, end, rewound := j.cursor, j.end(), j.rewound
 		j.mu.Unlock()
 		batch, next, err := r.batch(from, end)
 		if err == nil && len(batch) > 0 {
@@ -128,7 +185,7 @@ func (j *Journal) drainBatch(r *reader) bool {
 			cancel()
 		}
 		if err == nil {
-			j.advance(batch, next)
+			j.advance(batch, next, rewound)
 			if h := j.o.Hooks.Drained; h != nil && len(batch) > 0 {
 				h(len(batch), time.Since(start))
 			}
@@ -152,10 +209,14 @@ func (j *Journal) drainBatch(r *reader) bool {
 }
 
 // advance takes note that everything before next is in the sink, and journals
-// it. A mark that cannot be written is no loss: the sink gets the batch twice.
-func (j *Journal) advance(batch []Entry, next lsn) {
+// it, unless the journal was rewound since the batch was read. A mark that cannot
+// be written is no loss: the sink gets the batch twice.
+func (j *Journal) advance(batch []Entry, next lsn, rewound int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if j.rewound != rewound {
+		return
+	}
 	j.cursor = next
 	if len(batch) == 0 {
 		return

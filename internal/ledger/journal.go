@@ -116,6 +116,7 @@ type Journal struct {
 	drained  uint64 // of those, in the sink
 	oldest   time.Time
 	cursor   lsn // all before is drained
+	rewound  int // how often the cursor was set back
 	flushers []flusher
 }
 

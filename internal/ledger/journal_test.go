@@ -553,3 +553,48 @@ func TestClosedJournal(t *testing.T) {
 	}
 	must(t, j.Flush(t.Context())) // all is drained
 }
+
+// A sink that has lost what it had taken is given it again, also while a batch is
+// under way, and what it has it takes once.
+func TestRewind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir, sink := t.TempDir(), &memory{}
+		j := open(t, dir, JournalOptions{Sink: sink, DrainBatch: 7})
+		if _, ok, err := j.LastDrained(); ok || err != nil {
+			t.Errorf("of an empty journal: %v %v", ok, err)
+		}
+		for i := range 20 {
+			must(t, j.Settle(entry(fmt.Sprint("r", i), 1, true)))
+		}
+		must(t, j.Flush(t.Context()), j.Reserve(reserve("open")), j.Close(t.Context()))
+
+		sink.fail(errors.New("not there yet"))
+		j = open(t, dir, JournalOptions{Sink: sink, DrainBatch: 7})
+		must(t, j.Settle(entry("new", 1, true)))
+		last, ok, err := j.LastDrained()
+		if d := cmp.Diff(entry("r19", 1, true), last); d != "" || !ok || err != nil {
+			t.Errorf("last drained: %v %v %s", ok, err, d)
+		}
+		sink.mu.Lock()
+		for i := range 5 {
+			delete(sink.entries, fmt.Sprintf("r%d/1", 19-i))
+		}
+		sink.mu.Unlock()
+		if n, err := j.Rewind(); n != 20 || err != nil {
+			t.Errorf("rewound over %d, %v", n, err)
+		}
+		if l := j.Lag(); l.Entries != 21 {
+			t.Errorf("lag %+v", l)
+		}
+		sink.fail(nil)
+		must(t, j.Flush(t.Context()))
+		if got := len(sink.entries); got != 21 || j.Lag().Entries != 0 {
+			t.Errorf("the sink has %d entries, want 21; lag %+v", got, j.Lag())
+		}
+		must(t, j.Close(t.Context()))
+		j = open(t, dir, JournalOptions{Sink: sink})
+		if last, ok, err := j.LastDrained(); !ok || err != nil || last.Request != "new" {
+			t.Errorf("last drained: %v %v %s", ok, err, last.Request)
+		}
+	})
+}

@@ -81,7 +81,7 @@ func (j *Journal) replay() error {
 		mark = at(seqs[0], headerLen) // records were cut off by hand: drain again what is left
 	}
 	j.cursor = mark
-	if j.settled, err = j.countEntries(mark); err != nil {
+	if j.settled, err = j.countEntries(mark, j.end()); err != nil {
 		return err
 	}
 	if j.settled > 0 {
@@ -167,11 +167,11 @@ func checkPayload(payload []byte) error {
 	return d.end()
 }
 
-// countEntries counts the entries from a position on.
-func (j *Journal) countEntries(from lsn) (n uint64, err error) {
+// countEntries counts the entries between two positions.
+func (j *Journal) countEntries(from, to lsn) (n uint64, err error) {
 	r := reader{j: j}
 	defer r.close()
-	err = r.each(from, j.end(), func(_ lsn, payload []byte) (bool, error) {
+	err = r.each(from, to, func(_ lsn, payload []byte) (bool, error) {
 		if kind(payload[0]) == kindEntry {
 			n++
 		}

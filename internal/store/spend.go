@@ -118,6 +118,15 @@ func (db *DB) spendUndrained(ctx context.Context, sums spendSums, windows []wind
 	return err
 }
 
+// Has reports whether the store has an entry, as far as its key tells.
+func (db *DB) Has(ctx context.Context, e ledger.Entry) (bool, error) {
+	fresh, err := db.unknown(ctx, []ledger.Entry{e})
+	if err != nil {
+		return false, fmt.Errorf("look for an entry: %w", err)
+	}
+	return len(fresh) == 0, nil
+}
+
 // unknown returns those of the entries that the store does not have, each once.
 func (db *DB) unknown(ctx context.Context, entries []ledger.Entry) ([]*ledger.Entry, error) {
 	ids := make([]string, len(entries))
