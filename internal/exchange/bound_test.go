@@ -66,7 +66,7 @@ var genBoundCase = rapid.Custom(func(t *rapid.T) boundCase {
 			MaxOutput: sluice.Tokens(rapid.SampledFrom([]int{0, 1, 4000, 128_000}).Draw(t, "max_output")),
 			Context:   sluice.Tokens(rapid.SampledFrom([]int{0, 8000, 200_000}).Draw(t, "context")),
 		}
-		c.engines[be.ID] = rapid.SampledFrom([]string{"", "ollama", "vllm"}).Draw(t, "engine")
+		c.engines[be.ID] = rapid.SampledFrom([]string{"", "ollama", "llamacpp", "vllm"}).Draw(t, "engine")
 		c.table.Pools[sluice.PoolID(id)] = &route.Pool{ID: sluice.PoolID(id), Backends: []*route.Backend{be}}
 		m := c.table.Models["m"]
 		m.Pools = append(m.Pools, sluice.PoolID(id))
@@ -130,6 +130,9 @@ func (t *turn) checkBound(rt *rapid.T, c *boundCase, a *attempt) {
 		rt.Fatalf("%s became %s: the backend writes at most %d", c.body, sent, a.place.Backend.MaxOutput)
 	case got.MaxOutput > believedMaxOutput:
 		rt.Fatalf("%s became %s", c.body, sent)
+	}
+	if e := c.engines[a.place.Backend.ID]; got.HasMaxOutput && e != "" && e != "vllm" && got.MaxParam != "max_tokens" && !strings.Contains(string(sent), `"max_tokens":`) {
+		rt.Fatalf("%s became %s, whose bound %s may not know", c.body, sent, e)
 	}
 	if c.policy.HardSpend {
 		w := t.plan.work

@@ -103,9 +103,10 @@ func orDay(d time.Duration) time.Duration {
 // that it is exact at a cut.
 func (t *Target) ContinuousUsage() bool { return t.Engine == "vllm" || t.Engine == "sglang" }
 
-// LegacyMaxTokens reports whether the backend knows an output bound by the name
-// max_tokens alone, and would silently ignore another.
-func (t *Target) LegacyMaxTokens() bool { return t.Engine == "ollama" || t.Engine == "mistral" }
+// LegacyMaxTokens reports whether the backend may know an output bound by the name
+// max_tokens alone, and would silently ignore another: an engine of which the
+// opposite is not known.
+func (t *Target) LegacyMaxTokens() bool { return t.Engine != "" && !t.ContinuousUsage() }
 
 // Validate says what is wrong with the target and how to mend it.
 func (t *Target) Validate() error {

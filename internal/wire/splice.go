@@ -17,7 +17,7 @@ type Edit struct {
 	IncludeUsage    bool          // ask for usage in the stream; only where Head.Stream and the dialect is OpenAI
 	ContinuousUsage bool          // ask for usage in every event as well (vLLM, SGLang)
 	MaxOutput       sluice.Tokens // bound on one choice's output: lowers or inserts the client's, and replaces a 0, which some servers take for no bound
-	LegacyMaxTokens bool          // the backend knows max_tokens only (Ollama, Mistral): a bound is also named so
+	LegacyMaxTokens bool          // the backend knows max_tokens only (Ollama, older llama.cpp): a bound is also named so
 }
 
 // patch replaces the bytes of at by with.
@@ -149,6 +149,9 @@ func (h *Head) Changed(e Edit) string {
 		return ""
 	}
 	if !h.HasMaxOutput {
+		if e.LegacyMaxTokens {
+			return "max_tokens=" + strconv.FormatInt(int64(e.MaxOutput), 10)
+		}
 		return h.MaxParam + "=" + strconv.FormatInt(int64(e.MaxOutput), 10)
 	}
 	var out []string
