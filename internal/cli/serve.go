@@ -38,6 +38,7 @@ func (c *serveCmd) Run(ctx context.Context, env *Env) error {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGHUP, syscall.SIGTERM, os.Interrupt)
 	defer signal.Stop(signals)
+	collectLate(env.Getenv)
 	g, err := openGateway(ctx, env, c)
 	if err != nil {
 		return err
