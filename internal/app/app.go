@@ -181,8 +181,10 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// cleanupStack undoes what setup did, last first.
+// cleanupStack undoes what setup did, and reloads that have started something, last
+// first.
 type cleanupStack struct {
+	mu    sync.Mutex
 	steps []cleanupStep
 }
 
@@ -193,15 +195,26 @@ type cleanupStep struct {
 
 // push registers how a step is undone, as soon as it has been done.
 func (s *cleanupStack) push(name string, undo func(context.Context) error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.steps = append(s.steps, cleanupStep{name, undo})
+}
+
+func (s *cleanupStack) pop() (last cleanupStep, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.steps) == 0 {
+		return last, false
+	}
+	last = s.steps[len(s.steps)-1]
+	s.steps = s.steps[:len(s.steps)-1]
+	return last, true
 }
 
 // run undoes everything once; a step that fails does not keep others from it.
 func (s *cleanupStack) run(ctx context.Context) error {
 	var errs []error
-	for len(s.steps) > 0 {
-		last := s.steps[len(s.steps)-1]
-		s.steps = s.steps[:len(s.steps)-1]
+	for last, ok := s.pop(); ok; last, ok = s.pop() {
 		if err := last.undo(ctx); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", last.name, err))
 		}

@@ -29,7 +29,7 @@ type simulation struct {
 // compares its book with the ledger.
 const fleetFile = "fleet-url"
 
-// tellFleet writes the fleet's address down, once.
+// tellFleet writes the fleet's address down, once. a.reloading is held.
 func (a *App) tellFleet() {
 	if a.simulated == nil || a.simulated.told {
 		return
@@ -125,7 +125,9 @@ func (a *App) developmentKey() (sluice.Secret, error) {
 
 // greet tells a person at the terminal how to begin.
 func (a *App) greet() {
+	a.reloading.Lock() // the admin plane serves already
 	a.tellFleet()
+	a.reloading.Unlock()
 	out := a.o.Stdout
 	fmt.Fprintf(out, "sluice is up: data plane http://%s, admin API http://%s\n", a.Addr(), a.AdminAddr())
 	if a.firstToken != "" {
