@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"fmt"
 	"regexp"
 	"slices"
@@ -39,8 +40,8 @@ func (db *DB) Append(ctx context.Context, entries []ledger.Entry) error {
 	slices.SortFunc(rows, func(a, b *ledger.Entry) int {
 		return cmp.Or(cmp.Compare(a.Request, b.Request), cmp.Compare(a.Attempt, b.Attempt))
 	})
-	err := db.tx(ctx, func(tx *sql.Tx) error {
-		in := inserter{tx: tx, rows: db.engine.insertRows}
+	err := db.txOn(ctx, func(conn *sql.Conn, tx *sql.Tx) error {
+		in := inserter{conn: conn, tx: tx, rows: db.engine.insertRows}
 		added, err := insertEntries(ctx, in, rows, seen)
 		if err != nil || len(added) == 0 {
 			return err
@@ -79,6 +80,7 @@ func insertEntries(ctx context.Context, in inserter, rows []*ledger.Entry, byKey
 
 // inserter inserts many rows into a table, so many with one statement.
 type inserter struct {
+	conn    *sql.Conn // that tx is on
 	tx      *sql.Tx
 	rows    int
 	table   string
@@ -120,34 +122,42 @@ func (in *inserter) insert(ctx context.Context, n int, arg func(args []any, i in
 
 // each inserts n rows one by one and tells which of them changed the table. It is
 // for an engine in this process: there a statement costs no round trip, but a
-// numbered parameter a look-up by name, a result its own bookkeeping and a context
-// that can end a goroutine. So ctx is asked between rows.
+// numbered parameter a look-up by name, a result its own bookkeeping, a context
+// that can end a goroutine, and database/sql a copy of the arguments. So it is the
+// driver that is asked, and ctx between rows.
 func (in *inserter) each(ctx context.Context, n int, arg func(args []any, i int) []any, changed func(i int)) error {
-	stmt, err := in.tx.PrepareContext(ctx, unnumbered(insertSQL(in.table, in.columns, 1)+in.tail))
-	if err != nil {
-		return err
-	}
-	defer stmt.Close()
-	args := make([]any, 0, len(in.columns))
+	query := unnumbered(insertSQL(in.table, in.columns, 1) + in.tail)
 	endless := context.WithoutCancel(ctx)
-	for i := range n {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		args = arg(args[:0], i)
-		res, err := stmt.ExecContext(endless, args...)
+	return in.conn.Raw(func(conn any) error {
+		stmt, err := conn.(driver.ConnPrepareContext).PrepareContext(endless, query)
 		if err != nil {
 			return err
 		}
-		rows, err := res.RowsAffected()
-		if err != nil {
-			return err
+		defer stmt.Close()
+		exec := stmt.(driver.StmtExecContext)
+		args, named := make([]any, 0, len(in.columns)), make([]driver.NamedValue, len(in.columns))
+		for i := range n {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			args = arg(args[:0], i)
+			for k, v := range args {
+				named[k] = driver.NamedValue{Ordinal: k + 1, Value: v}
+			}
+			res, err := exec.ExecContext(endless, named)
+			if err != nil {
+				return err
+			}
+			rows, err := res.RowsAffected()
+			if err != nil {
+				return err
+			}
+			if rows > 0 && changed != nil {
+				changed(i)
+			}
 		}
-		if rows > 0 && changed != nil {
-			changed(i)
-		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // parameter is a numbered one.

@@ -23,13 +23,14 @@ var entryColumns = []string{
 	"queued_us", "first_token_us", "duration_us", "detail",
 }
 
+// entryValues appends an entry's values, as the types that a driver takes.
 func entryValues(args []any, e *ledger.Entry) []any {
 	u := &e.Usage
 	return append(args,
-		string(e.Request), e.Attempt, e.At.UnixMicro(), e.Ended.UnixMicro(),
+		string(e.Request), int64(e.Attempt), e.At.UnixMicro(), e.Ended.UnixMicro(),
 		string(e.Tenant), string(e.Project), string(e.Key), string(e.User), e.Task, joinLabels(e.Labels), e.Class.String(), string(e.Model),
 		string(e.Pool), string(e.Backend), string(e.Provider), e.UpstreamModel, e.ServedModel, e.UpstreamRequestID, e.Policy,
-		flag(e.Final), e.Outcome.String(), e.Reason.String(), e.Status, flag(e.Late), flag(e.Stream), e.Operation, e.Dialect,
+		flag(e.Final), e.Outcome.String(), e.Reason.String(), int64(e.Status), flag(e.Late), flag(e.Stream), e.Operation, e.Dialect,
 		int64(u.Input), int64(u.CacheRead), int64(u.CacheWrite), int64(u.CacheWrite1h), int64(u.AudioInput),
 		int64(u.Output), int64(u.Reasoning), int64(u.AudioOutput),
 		u.ToolCalls, u.WebSearches, u.ServiceTier, u.Source.String(), flag(u.Anomalous),

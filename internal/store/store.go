@@ -123,7 +123,22 @@ func (db *DB) view(ctx context.Context, fn func(tx *sql.Tx) error) error {
 	return inTx(ctx, db.read, db.engine.snapshot, fn)
 }
 
-func inTx(ctx context.Context, db *sql.DB, o *sql.TxOptions, fn func(tx *sql.Tx) error) error {
+// txOn is tx with the connection that the transaction is on.
+func (db *DB) txOn(ctx context.Context, fn func(conn *sql.Conn, tx *sql.Tx) error) error {
+	conn, err := db.write.Conn(ctx)
+	if err != nil {
+		return fmt.Errorf("begin: %w", err)
+	}
+	err = inTx(ctx, conn, nil, func(tx *sql.Tx) error { return fn(conn, tx) })
+	return errors.Join(err, conn.Close())
+}
+
+// beginner is a pool or one connection of it.
+type beginner interface {
+	BeginTx(ctx context.Context, o *sql.TxOptions) (*sql.Tx, error)
+}
+
+func inTx(ctx context.Context, db beginner, o *sql.TxOptions, fn func(tx *sql.Tx) error) error {
 	tx, err := db.BeginTx(ctx, o)
 	if err != nil {
 		return fmt.Errorf("begin: %w", err)
