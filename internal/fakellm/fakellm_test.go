@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -447,15 +448,28 @@ func TestStrictAndKey(t *testing.T) {
 // The header that asks for it is answered with the engine's load.
 func TestLoadHeader(t *testing.T) {
 	_, url := provider(t, Options{})
-	for format, want := range map[string]string{"TEXT": "named_metrics.num_requests_waiting=0.0", "JSON": `"num_requests_running":1`} {
-		req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/v1/chat/completions", strings.NewReader(chat("sim-small", "x [[tokens=1]]", "")))
+	ask := func(prompt, extra, format string) *http.Response {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/v1/chat/completions", strings.NewReader(chat("sim-small", prompt, extra)))
+		if err != nil {
+			t.Fatal(err)
+		}
 		req.Header.Set("endpoint-load-metrics-format", format)
 		resp, err := http.DefaultClient.Do(req)
 		if err != nil {
 			t.Fatal(err)
 		}
+		return resp
+	}
+	// One request runs throughout, so that the load does not depend on the moment.
+	running := ask("x [[tokens=5000]]", `,"stream":true`, "TEXT")
+	defer running.Body.Close()
+	if _, err := io.ReadFull(running.Body, make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	for format, want := range map[string]string{"TEXT": "named_metrics.num_requests_waiting=", "JSON": `"num_requests_running":[1-9]`} {
+		resp := ask("x [[tokens=1]]", "", format)
 		resp.Body.Close()
-		if got := resp.Header.Get("endpoint-load-metrics"); !strings.HasPrefix(got, format+" ") || !strings.Contains(got, want) {
+		if got := resp.Header.Get("endpoint-load-metrics"); !strings.HasPrefix(got, format+" ") || !regexp.MustCompile(want).MatchString(got) {
 			t.Errorf("got %q, want %s", got, want)
 		}
 	}
