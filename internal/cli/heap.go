@@ -53,4 +53,3 @@ func growth(live uint64) int {
 	}
 	return int((heapFloor - live) * 100 / live / 25 * 25) // in steps, so that it rarely changes
 }
-
