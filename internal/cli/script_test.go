@@ -19,14 +19,29 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"go.uber.org/goleak"
 )
 
 // TestMain lets the test binary be the command sluice, so that scripts run the
 // whole program in processes of its own.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"sluice": func() {
+	testscript.Main(leakless{m}, map[string]func(){"sluice": func() {
 		os.Exit(Run(context.Background(), Env{Args: os.Args[1:], Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.LookupEnv}))
 	}})
+}
+
+// leakless runs the tests and fails where a goroutine outlives them.
+type leakless struct{ *testing.M }
+
+// Run implements testscript.TestingM.
+func (l leakless) Run() int {
+	code := l.M.Run()
+	http.DefaultClient.CloseIdleConnections()
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
 }
 
 // TestScripts runs the sessions of testdata/script. Beside the usual commands
