@@ -100,12 +100,13 @@ func (a *audit) check() {
 	a.attempts, a.calls, a.answers = len(entries), len(calls), len(a.l.done)
 }
 
-// requests wants every request to have ended once, and nothing twice.
+// requests wants every request to have ended once, by attempts numbered from 1 on,
+// and nothing twice.
 func (a *audit) requests(entries []gateway.Entry) {
 	t := a.t
 	t.Helper()
 	finals, users := map[string]int{}, map[string]string{}
-	attempts := map[string]bool{}
+	attempts, last := map[string]bool{}, map[string]int{}
 	for i := range entries {
 		e := &entries[i]
 		if e.Final {
@@ -118,6 +119,11 @@ func (a *audit) requests(entries []gateway.Entry) {
 			t.Errorf("%s is in the ledger twice", key)
 		}
 		attempts[key] = true
+		if e.Attempt > 0 {
+			if last[e.Request]++; last[e.Request] != e.Attempt { // they are ordered
+				t.Errorf("%s is the %d. attempt of its request in the ledger", key, last[e.Request])
+			}
+		}
 		if e.User == "" {
 			continue
 		}
