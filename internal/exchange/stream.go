@@ -38,8 +38,9 @@ type stream struct {
 	t    *turn
 	a    *attempt
 	ans  *upstream.Answer
-	out  []byte // collected
-	open bool   // content has come: what is collected is for the client
+	out  []byte    // collected
+	open bool      // content has come: what is collected is for the client
+	came time.Time // when the backend was last heard of
 }
 
 // errUndelivered ends the reading of a stream whose client takes no more; the
@@ -51,7 +52,9 @@ func (s *stream) Read(p []byte) (int, error) {
 	if !s.flush() {
 		return 0, errUndelivered
 	}
-	return s.ans.Read(p)
+	n, err := s.ans.Read(p)
+	s.came = s.ans.Came()
+	return n, err
 }
 
 // flush writes what was collected to the client. It reports whether the stream
@@ -120,7 +123,7 @@ func (t *turn) pump(ctx context.Context, a *attempt, ans *upstream.Answer) {
 		if step.Content {
 			s.open = true
 			ans.Progress(a.tap.Delivered())
-			if !t.advance(a, &p) {
+			if !t.advance(a, &p, s.came) {
 				s.flush()
 				return
 			}
@@ -157,10 +160,10 @@ func (t *turn) ended(ctx context.Context, a *attempt, err error) wire.Step {
 	return step
 }
 
-// advance tells engine and journal how far the stream is, when it is time. It
+// advance tells engine and journal how far the stream is, when it is time at now. It
 // reports whether the stream may go on.
-func (t *turn) advance(a *attempt, p *pace) bool {
-	n, now := a.tap.Delivered(), time.Now()
+func (t *turn) advance(a *attempt, p *pace, now time.Time) bool {
+	n := a.tap.Delivered()
 	if n-p.told >= progressTokens || now.Sub(p.toldAt) >= progressEvery {
 		p.told, p.toldAt = n, now
 		if d := t.grant.Progress(t.seen(a)); d.Stop {

@@ -124,14 +124,14 @@ func (s *sink) write(p []byte) error {
 	if err == nil {
 		err = s.rc.Flush()
 	}
-	s.wrote = time.Now()
 	return s.stalled(err)
 }
 
 // slide moves the write deadline on, at most once a second: to set one costs
 // more than to write an event.
 func (s *sink) slide() {
-	until := time.Now().Add(s.c.p.o.WriteStall)
+	s.wrote = time.Now() // or is about to
+	until := s.wrote.Add(s.c.p.o.WriteStall)
 	if until.Sub(s.until) >= time.Second {
 		s.until = until
 		s.rc.SetWriteDeadline(until)

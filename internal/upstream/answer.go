@@ -43,6 +43,9 @@ func (a *Answer) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// Came is when the last Read returned.
+func (a *Answer) Came() time.Time { return a.watch.start.Add(a.watch.paused) }
+
 // Progress notes that content has come: tokens is the sum of it so far. The
 // first call ends the wait for the first token.
 func (a *Answer) Progress(tokens sluice.Tokens) { a.watch.progress(tokens) }

@@ -64,6 +64,7 @@ type watch struct {
 	lotBase  sluice.Tokens // tokens that had come by then
 	waiting  time.Duration // waited in all for the stream, before the current wait
 	since    time.Duration // when the current wait began, after start
+	paused   time.Duration // when the last one ended, after start
 }
 
 // newWatch starts the clock. REQUIRES: limits have their defaults.
@@ -186,7 +187,8 @@ func (w *watch) wait() {
 // pause disarms all but the total deadline: what follows is not the backend's
 // time.
 func (w *watch) pause() {
-	w.waiting += time.Since(w.start) - w.since
+	w.paused = time.Since(w.start)
+	w.waiting += w.paused - w.since
 	w.set(w.capped(0, stageTotal))
 }
 
