@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime"
 	"strconv"
 	"time"
 )
@@ -21,7 +22,7 @@ const (
 
 const (
 	burstChunks = 256
-	pacedChunks = 40
+	pacedChunks = 60
 	pacedEvery  = 100 * time.Millisecond
 	openChunks  = 3600
 )
@@ -131,6 +132,8 @@ func (s *script) answer(w io.Writer, model string, usage bool) error {
 		if every > 0 {
 			due = due.Add(every)
 			time.Sleep(time.Until(due))
+		} else {
+			runtime.Gosched() // the other streams have theirs, as in the steps of an engine's batch
 		}
 		if _, err := w.Write(s.event); err != nil {
 			return err
