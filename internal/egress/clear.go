@@ -14,7 +14,7 @@ import (
 
 // The bounds of a connection in the clear.
 const (
-	clearBuffer = 8 << 10  // bytes that are read at a time
+	clearBuffer = 4 << 10  // bytes that are read at a time
 	clearInline = 16 << 10 // bytes of a request that a peer's buffers surely take
 	maxInterim  = 8        // 1xx answers before the answer
 	maxSpace    = 64       // buffers that are kept for requests to be written in
