@@ -33,7 +33,8 @@ const (
 	kindEntry
 	kindRelease
 	kindMark // everything before a position is in the sink
-	lastKind = kindMark
+	kindHole // what was here never reached the disk
+	lastKind = kindHole
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

@@ -26,9 +26,11 @@
 // A segment is a header (magic, format version, number, CRC) and records:
 // length, CRC-32C over length and payload, payload (a kind byte and fields).
 // Segments are sealed by size, after an fsync. Bytes that do not form a record
-// at the end of the last segment are a torn tail and are cut off on open;
-// anywhere else they are damage, and the journal does not open. A failed or
-// partial write is cut away before the next.
+// at the end of the last segment are a torn tail and are cut off on open. Between
+// records of the last segment, pages of zeros are what a loss of power has kept
+// from the disk, in whatever order the kernel wrote it: they are told of and
+// skipped, and what follows them counts. Anything else is damage, and the journal
+// does not open. A failed or partial write is cut away before the next.
 //
 // # Draining
 //

@@ -24,6 +24,7 @@ type Hooks struct {
 	DrainFailed func(err error, retryIn time.Duration)        // after each that it did not
 	WriteFailed func(err error)                               // a record could not be written
 	Recovered   func(open, undrained int, took time.Duration) // once, by OpenJournal
+	Hole        func(file string, at, bytes int64)            // by OpenJournal, for records that power loss took from between others
 }
 
 // JournalOptions says how a journal behaves. Zero fields take the defaults.

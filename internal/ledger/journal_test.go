@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"sluice"
 )
@@ -195,6 +196,80 @@ func TestTornTailAtEveryByte(t *testing.T) {
 		}
 		must(t, os.Remove(segmentPath(sub, 1)))
 	}
+}
+
+// A loss of power keeps any of the pages from the disk that were written since the
+// last fsync: all records that are whole count, and the journal goes on.
+func TestPagesThatNeverReachedTheDisk(t *testing.T) {
+	dir := t.TempDir()
+	j := open(t, dir, JournalOptions{})
+	ends := []int64{headerLen}
+	settle := func(i int) {
+		must(t, j.Settle(entry(fmt.Sprintf("r%03d", i), 1, true)))
+		ends = append(ends, j.segs[0].size)
+	}
+	for i := range 20 {
+		settle(i)
+	}
+	must(t, j.Sync(t.Context()))
+	synced := j.segs[0].size
+	for i := range 120 {
+		settle(20 + i)
+	}
+	crash(t, j)
+	path := segmentPath(dir, 1)
+	whole, err := os.ReadFile(path)
+	must(t, err)
+	d := &disk{noSync: true}
+	rapid.Check(t, func(t *rapid.T) {
+		b := slices.Clone(whole)
+		lost := make([]bool, len(ends)) // by record, as it begins at ends[i]
+		for from := synced; from < int64(len(b)); {
+			to := min((from/page+1)*page, int64(len(b)))
+			// What is left of a page at its end is fewer bytes than show what they were.
+			if to-from > 2*frameHeader && rapid.Bool().Draw(t, "lost") {
+				clear(b[from:to])
+				for i := range ends[:len(ends)-1] {
+					lost[i] = lost[i] || ends[i] < to && ends[i+1] > from
+				}
+			}
+			from = to
+		}
+		sub, sink, holes := fresh(t), &memory{}, int64(0)
+		defer os.RemoveAll(sub)
+		if err := os.WriteFile(segmentPath(sub, 1), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for life := range 2 {
+			j, err := OpenJournal(sub, JournalOptions{Sink: sink, Ballast: -1, OpenFile: d.open, Hooks: Hooks{Hole: func(_ string, _, n int64) { holes += n }}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(j.Settle(entry(fmt.Sprint("life", life), 1, true)), j.Flush(context.Background()), j.Close(context.Background())); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := []string{}
+		for i, lost := range lost[:len(ends)-1] {
+			if !lost {
+				want = append(want, fmt.Sprintf("r%03d/1", i))
+			}
+		}
+		if d := cmp.Diff(append(want, "life0/1", "life1/1"), sink.keys()); d != "" {
+			t.Errorf("in the sink (-want +got):\n%s", d)
+		}
+		if told := holes > 0; told && !slices.Contains(lost, true) {
+			t.Errorf("told of holes of %d bytes", holes)
+		}
+	})
+}
+
+func fresh(t *rapid.T) string {
+	dir, err := os.MkdirTemp("", "sluice-journal-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 // Bytes that changed after they were written are damage: the journal refuses,

@@ -15,8 +15,8 @@ import (
 
 // OpenJournal opens or creates the journal in dir (mode 0700) and recovers what
 // it holds. It fails if another process has the directory (ErrLocked), or if a
-// segment is damaged anywhere but at its torn end: a *DamageError names file and
-// offset and says what to do.
+// segment is damaged otherwise than by a loss of power: a *DamageError names file
+// and offset and says what to do.
 func OpenJournal(dir string, o JournalOptions) (*Journal, error) {
 	start := time.Now()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -99,7 +99,16 @@ func (j *Journal) replaySegment(seq uint32, last bool, mark *lsn) error {
 	}
 	s := &segment{seq: seq, size: headerLen}
 	j.segs = append(j.segs, s)
-	end, err := scan(f, path, seq, last, func(off int64, payload []byte) error {
+	var fill func(from, to int64) error
+	if last {
+		fill = func(from, to int64) error {
+			if h := j.o.Hooks.Hole; h != nil {
+				h(path, from, to-from)
+			}
+			return fillHole(f, from, to)
+		}
+	}
+	end, err := scan(f, path, seq, fill, func(off int64, payload []byte) error {
 		if err := checkPayload(payload); err != nil {
 			return err
 		}
@@ -161,6 +170,8 @@ func checkPayload(payload []byte) error {
 		d.text()
 	case kindMark:
 		d.int()
+	case kindHole:
+		return nil
 	default:
 		return errRecord
 	}

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -118,16 +119,17 @@ func (e *DamageError) Error() string {
 }
 
 // scan reads the records of a segment in order and returns where the last whole
-// one ends. visit's payload is valid until it returns. Unless last, a segment
-// must consist of whole records to its end.
-func scan(f io.ReaderAt, path string, seq uint32, last bool, visit func(off int64, payload []byte) error) (int64, error) {
+// one ends. visit's payload is valid until it returns. Where fill is nil a segment
+// must consist of whole records to its end. Else it is the last one: its end may be
+// torn, and fill is asked to close holes, each from one position to another.
+func scan(f io.ReaderAt, path string, seq uint32, fill func(from, to int64) error, visit func(off int64, payload []byte) error) (int64, error) {
 	r := bufio.NewReaderSize(io.NewSectionReader(f, 0, 1<<40), 256<<10)
 	head, err := r.Peek(headerLen)
 	if err != nil && err != io.EOF {
 		return 0, fmt.Errorf("read %s: %w", path, err)
 	}
 	if len(head) < headerLen {
-		if last { // died while it was created
+		if fill != nil { // died while it was created
 			return 0, nil
 		}
 		return 0, &DamageError{path, 0, "its header is cut off"}
@@ -155,16 +157,71 @@ func scan(f io.ReaderAt, path string, seq uint32, last bool, visit func(off int6
 			off += int64(len(buf))
 			continue
 		}
-		if !last {
+		if fill == nil {
 			return off, &DamageError{path, off, "the record is not whole"}
 		}
-		if next, err := findFrame(f, off+1); err != nil {
+		next, lost, err := hole(f, off)
+		switch {
+		case err != nil:
 			return off, fmt.Errorf("read %s: %w", path, err)
-		} else if next > 0 {
+		case next == 0: // torn
+			return off, nil
+		case !lost:
 			return off, &DamageError{path, off, fmt.Sprintf("the record is not whole, yet a whole one follows at byte %d", next)}
 		}
-		return off, nil
+		if err := fill(off, next); err != nil {
+			return off, fmt.Errorf("fill a hole in %s: %w", path, err)
+		}
+		off = next
+		r.Reset(io.NewSectionReader(f, off, 1<<40))
 	}
+}
+
+// page is the least that a kernel writes at a time.
+const page = 4 << 10
+
+// hole looks at what follows a position where no whole record begins, and returns
+// where the next one does, 0 if there is none. lost reports whether pages that never
+// reached the disk are in between: the kernel writes them in any order, and one that
+// is missing reads as zeros, from its start or from where the last fsync had come to
+// on it. Whatever else is in between is damage.
+func hole(f io.ReaderAt, off int64) (next int64, lost bool, err error) {
+	if next, err = findFrame(f, off+1); err != nil || next == 0 {
+		return 0, false, err
+	}
+	if next-off <= frameHeader {
+		return next, false, nil
+	}
+	b := make([]byte, next-off)
+	if _, err := f.ReadAt(b, off); err != nil {
+		return 0, false, err
+	}
+	for from := off; !lost; {
+		to := (from/page + 1) * page
+		if to > next {
+			break
+		}
+		// No record begins with a header of zeros. Fewer zeros may be one's own.
+		lost = to-from >= frameHeader && len(bytes.TrimLeft(b[from-off:to-off], "\x00")) == 0
+		from = to
+	}
+	return next, lost, nil
+}
+
+// fillHole writes records that say that nothing is there between two positions.
+func fillHole(f File, from, to int64) error {
+	for from < to {
+		n := min(to-from, frameHeader+maxPayload)
+		if rest := to - from - n; 0 < rest && rest <= frameHeader {
+			n -= frameHeader + 1
+		}
+		b := append(beginFrame(nil, kindHole), make([]byte, n-frameHeader-1)...)
+		if _, err := f.WriteAt(endFrame(b, 0), from); err != nil {
+			return err
+		}
+		from += n
+	}
+	return nil
 }
 
 // readFrame reads one frame. What cannot be one is errRecord, a cut one io.EOF

@@ -69,6 +69,10 @@ func (h Hooks) Journal() ledger.Hooks {
 			h.Log.Warn("ledger drain failed", slog.Any("error", err), seconds("retry_in_s", retryIn))
 		},
 		WriteFailed: func(err error) { h.journalFailed("write", err) },
+		Hole: func(file string, at, bytes int64) {
+			h.Log.Error("a loss of power took records of the journal that were not on disk yet",
+				slog.String("file", file), slog.Int64("at_byte", at), slog.Int64("bytes", bytes))
+		},
 	}
 }
 
