@@ -50,7 +50,7 @@ func TestUnseenOutputIsChargedByTime(t *testing.T) {
 			inBubble(t, setup{places: []place{{runsOn: tt.runsOn}}, before: before}, func(t *testing.T, r *rig) {
 				defer p.Close()
 				rnd := rand.New(rand.NewPCG(3, 4))
-				for i := range 160 {
+				for i := range 110 {
 					n := tt.least + rnd.IntN(300)
 					a := chat(tt.stream, fmt.Sprintf(tt.text, n))
 					ctx, cancel := context.WithCancel(t.Context())
