@@ -17,9 +17,10 @@
 //
 // Each is in the kernel when the call returns, so the death of the process
 // loses none. A group fsync follows within [JournalOptions.SyncEvery] off the
-// path; [Journal.Sync] waits for it. Power loss can lose what was written since
-// the last group: at most SyncEvery and the time of one fsync, and nothing of a
-// caller who waited in Sync.
+// path; [Journal.Sync] waits for it. A checkpoint may wait a second for a group
+// that comes anyway. Power loss can lose what was written since the last group: at
+// most SyncEvery and the time of one fsync, of checkpoints a second, and nothing of
+// a caller who waited in Sync.
 //
 // # Segments
 //

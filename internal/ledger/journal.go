@@ -32,7 +32,7 @@ type JournalOptions struct {
 	Sink         Sink          // where settled entries go; nil drains nothing
 	SegmentBytes int64         // size at which a segment is sealed; 0 is 16 MiB
 	MaxBytes     int64         // size of all segments at which only ends are recorded; 0 is 4 GiB
-	SyncEvery    time.Duration // longest time between a write and the start of its fsync; 0 is 10 ms
+	SyncEvery    time.Duration // longest time between a write and the start of its fsync, but for checkpoints; 0 is 10 ms
 	DrainEvery   time.Duration // longest time that an entry waits for a batch; 0 is 200 ms
 	DrainBatch   int           // most entries of a batch; 0 is 500
 	RetryMax     time.Duration // longest pause of a failing drain; 0 is 5 s
@@ -86,6 +86,7 @@ type Journal struct {
 	recovered []Open
 
 	dirty chan struct{} // 1-buffered: something was written; wakes the syncer
+	late  chan struct{} // 1-buffered: the same, but it may wait for a group that comes anyway
 	hurry chan struct{} // 1-buffered: somebody waits in Sync, or a segment is full
 	ready chan struct{} // 1-buffered: there is something to drain or compact; wakes the drainer
 	full  chan struct{} // 1-buffered: a batch is full, or somebody waits in Flush
@@ -106,6 +107,7 @@ type Journal struct {
 	open     map[sluice.RequestID]*request
 	spare    []*request // for reuse
 	isDirty  bool
+	isLate   bool
 	err      error   // of the last write or fsync; nil when it succeeded
 	broken   bool    // a partial write could not be cut away yet
 	resync   bool    // an fsync failed: what it covered must be written again

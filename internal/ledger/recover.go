@@ -28,7 +28,7 @@ func OpenJournal(dir string, o JournalOptions) (*Journal, error) {
 	}
 	j := &Journal{
 		dir: dir, o: o.withDefaults(), lock: lock,
-		dirty: make(chan struct{}, 1), hurry: make(chan struct{}, 1),
+		dirty: make(chan struct{}, 1), late: make(chan struct{}, 1), hurry: make(chan struct{}, 1),
 		ready: make(chan struct{}, 1), full: make(chan struct{}, 1),
 		stopDrain: make(chan struct{}), stopSync: make(chan struct{}),
 		buf:  make([]byte, 0, 4<<10),

@@ -12,6 +12,12 @@ import (
 // retryEvery is how often a disk that refuses is tried again.
 const retryEvery = time.Second
 
+// lateSync is the longest time between the write of a checkpoint, or of a mark,
+// and its fsync. A loss of power that takes one takes a second of a stream that
+// goes back to the checkpoint before anyway, or has a batch drained twice; and a
+// gateway of many long streams would else do nothing but fsync.
+const lateSync = time.Second
+
 // Sync waits until all that was written before the call is on disk. It fails
 // with reason ledger_busy when the fsync does, and with ctx's cause when that
 // ends first.
@@ -50,9 +56,11 @@ func (j *Journal) end() lsn {
 // syncLoop is the syncer: it fsyncs in groups, seals full segments and nurses a
 // disk that refuses.
 func (j *Journal) syncLoop() {
-	gather, retry := time.NewTimer(time.Hour), time.NewTimer(time.Hour)
+	gather, late, retry := time.NewTimer(time.Hour), time.NewTimer(time.Hour), time.NewTimer(time.Hour)
 	defer gather.Stop()
+	defer late.Stop()
 	defer retry.Stop()
+	late.Stop()
 	retry.Stop()
 	waiting := false // for retry
 	for {
@@ -64,6 +72,10 @@ func (j *Journal) syncLoop() {
 			case <-j.hurry:
 			case <-j.stopSync:
 			}
+		case <-j.late:
+			late.Reset(lateSync)
+			continue
+		case <-late.C:
 		case <-j.hurry:
 		case <-retry.C:
 			waiting = false
@@ -109,7 +121,7 @@ func (j *Journal) ailing() bool {
 // syncOnce fsyncs what has been written.
 func (j *Journal) syncOnce() error {
 	j.mu.Lock()
-	j.isDirty = false
+	j.isDirty, j.isLate = false, false
 	from, to, again, f := j.synced, j.end(), j.resync, j.f
 	j.mu.Unlock()
 	if from >= to && !again {

@@ -88,12 +88,21 @@ func (j *Journal) append(frames []byte) error {
 	pos := at(s.seq, s.size)
 	s.size += int64(len(frames))
 	j.bytes += int64(len(frames))
+	late := true
 	for rest := frames; len(rest) > 0; {
 		n, _ := frameLen(rest)
+		if k := kind(rest[frameHeader]); k != kindCheckpoint && k != kindMark {
+			late = false
+		}
 		j.note(pos, rest[frameHeader:n])
 		rest, pos = rest[n:], pos+lsn(n)
 	}
-	if !j.isDirty {
+	switch {
+	case j.isDirty, late && j.isLate:
+	case late:
+		j.isLate = true
+		poke(j.late)
+	default:
 		j.isDirty = true
 		poke(j.dirty)
 	}
