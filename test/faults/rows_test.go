@@ -1,0 +1,261 @@
+package faults
+
+// rows are the table. What they say of client and ledger is what their tests
+// assert.
+var rows = []row{
+	{
+		"P1", "kill -9 while a request waits in a queue", "connection reset", "no entry for it; what ran is settled lost by the next start",
+		[]string{here + "TestFault_P1_KilledWhileQueued"},
+	},
+	{
+		"P2", "kill -9 after the dispatch, before the headers", "connection reset", "lost: the estimate, never zero",
+		[]string{here + "TestFault_P2_KilledBeforeTheHeaders"},
+	},
+	{
+		"P3", "kill -9 in mid-stream", "connection reset, no `[DONE]`", "lost: at least the last checkpoint, 2 s or 1,000 tokens old",
+		[]string{here + "TestFault_P3_KilledInMidStream"},
+	},
+	{
+		"P4", "kill -9 between the upstream's end and the store's commit", "its whole answer, or a reset", "one entry, as it really ended",
+		[]string{here + "TestFault_P4_KilledBeforeTheCommit", "internal/ledger.TestKill"},
+	},
+	{
+		"P5", "kill -9 during a commit, a checkpoint of the database, a migration", "–", "what was committed is there, the rest is not; the store opens whole and roll-ups are the sums of entries",
+		[]string{here + "TestFault_P5_KilledDuringACommit", here + "TestFault_P5_KilledDuringAMigration", "internal/ledger.TestTornTailAtEveryByte"},
+	},
+	{
+		"P6", "database locked for 10 s by another process", "nothing: all are served, hard spend too; degraded within 3 s, ready throughout", "kept in the journal, in the store within 2 s of the unlock, once",
+		[]string{here + "TestFault_P6_DatabaseLocked", "internal/store.TestLockedDatabase"},
+	},
+	{
+		"P7", "disk of the journal full", "hard spend: 503 `ledger_busy` with Retry-After; soft spend is served and streams in flight finish", "settlements take the ballast, then memory; all are in the store once space returns, without a restart",
+		[]string{here + "TestFault_P7_DiskFull", here + "TestFault_P7_DiskFullBeyondTheBallast", "internal/ledger.TestDiskFull", "internal/ledger.TestBallastTakesSettlements"},
+	},
+	{
+		"P7", "disk of the store full", "nothing", "kept in the journal, in the store once space returns, once",
+		[]string{"internal/store.TestFault_P7_StoreFull"},
+	},
+	{
+		"P8", "journal on a disk that is read-only, that does not sync, or at the start", "as P7; at the start it exits with the reason", "as P7",
+		[]string{here + "TestFault_P8_ReadOnlyDisk", here + "TestFault_P8_DiskThatDoesNotSync", here + "TestFault_P8_NoPlaceForTheJournal", "internal/ledger.TestPartialWriteIsCutAway", "internal/ledger.TestFailedSyncIsWrittenAgain"},
+	},
+	{
+		"P8", "store read-only", "nothing", "kept in the journal, in the store once it can be written, once",
+		[]string{"internal/store.TestFault_P8_StoreReadOnly"},
+	},
+	{
+		"P9", "damaged page of the database", "it does not start: exit 1 with the commands that restore or begin anew", "nothing is changed",
+		[]string{here + "TestFault_P9_DamagedDatabase", "internal/store.TestDamagedDatabaseIsRefused"},
+	},
+	{
+		"P9", "the database's or the journal's log cut short or damaged", "a cut end is mended; damage in the middle of the journal: exit 1 with the command", "as of the last commit that is whole",
+		[]string{here + "TestFault_P9_CutLog", "internal/ledger.TestDamageInTheMiddleRefuses", "internal/ledger.TestMissingSegmentRefuses"},
+	},
+	{
+		"P9", "store that went back: the database's log cut short after a crash, or a backup put in its place", "nothing; the loss is told at the start", "what the journal still holds, one segment at least, comes again, once",
+		[]string{here + "TestFault_P9_StoreThatWentBack", "internal/ledger.TestRewind"},
+	},
+	{
+		"P10", "two gateways on one data directory, or one store", "the second exits 5, names the process and says what to do; the first goes on", "–",
+		[]string{here + "TestFault_P10_TwoGatewaysOnOneDirectory", "internal/store.TestSecondProcessIsRefused", "internal/ledger.TestSecondProcessIsRefused"},
+	},
+	{
+		"P12", "panic in a handler or a hook", "500 `internal_error`, or cut with it; others are not disturbed", "settled by what was seen; the stack is logged once",
+		[]string{bubbles + "TestFault_P12_Panic", bubbles + "TestSettlement"},
+	},
+	{
+		"P13", "256 descriptors, 300 clients", "80 are let in, the others wait and are served; the operator is answered", "each once",
+		[]string{here + "TestFault_P13_FewDescriptors", bubbles + "TestDoor"},
+	},
+
+	{
+		"U1", "connection refused, no route", "elsewhere; 502 `upstream_connect`", "none",
+		[]string{bubbles + "TestFault_U1_NoConnection", "internal/upstream.TestConnectFailures"},
+	},
+	{
+		"U2", "certificate expired or of another host, no TLS, handshake hangs", "elsewhere; 502 `upstream_tls`, of a hang after 5 s", "none",
+		[]string{here + "TestFault_U2_TLS", "internal/upstream.TestTLSFailureIsNamed"},
+	},
+	{
+		"U3", "name does not resolve, or flaps", "its last address stands in for 30 s; then elsewhere; 502 `upstream_connect`", "none",
+		[]string{here + "TestFault_U3_NameDoesNotResolve", "internal/egress.TestLastGoodAddress"},
+	},
+	{
+		"U4", "429 with Retry-After in seconds, as a date, 0, absurd", "elsewhere; 503 `upstream_limited`, Retry-After 1 to 60 s; the backend gets nothing for as long as it asked, at most 5 min", "none",
+		[]string{bubbles + "TestFault_U4_Limited", "internal/wire.TestRetryAfter"},
+	},
+	{
+		"U5", "429 without a time; account spent", "as U4 with Retry-After 1; a spent account is left alone for a minute", "none",
+		[]string{bubbles + "TestFault_U5_LimitedWithoutATime", bubbles + "TestParkedBackend"},
+	},
+	{
+		"U6", "500, 502, 503", "elsewhere; 502 or 503 `upstream_error`; after three in a row the backend cools down for 10 s", "none, or what it reported",
+		[]string{bubbles + "TestFault_U6_ServerErrors"},
+	},
+	{
+		"U7", "529 overloaded", "elsewhere; 503 `upstream_limited`; no second attempt there", "none",
+		[]string{bubbles + "TestFault_U7_Overloaded"},
+	},
+	{
+		"U8", "400, 404, 413, 422; 401, 403", "the client's mistake as the backend wrote it, and never elsewhere; the operator's credential: elsewhere, else 502 `upstream_refused`, and the backend is left alone for a minute", "none",
+		[]string{bubbles + "TestFault_U8_Refused", bubbles + "TestParkedBackend", bubbles + "TestRefusalPassesAsItIs"},
+	},
+	{
+		"U9", "no headers", "elsewhere at the deadline, to the millisecond; 504 `upstream_timeout`", "estimated",
+		[]string{bubbles + "TestFault_U9_NoHeaders", bubbles + "TestCS2FallbackFromASilentBackend"},
+	},
+	{
+		"U10", "headers, then no content", "as U9", "estimated",
+		[]string{bubbles + "TestFault_U10_NoFirstToken"},
+	},
+	{
+		"U11", "silence in mid-stream", "comments every 15 s, then cut with `upstream_stalled`; no second start", "counted or estimated",
+		[]string{bubbles + "TestFault_U11_Stall", bubbles + "TestCS3TooSlowIsAStall"},
+	},
+	{
+		"U12", "end, reset or broken chunk in mid-stream", "cut with `upstream_truncated`, never a clean end", "counted or estimated",
+		[]string{bubbles + "TestFault_U12_Truncated", bubbles + "TestCS1BackendDiesAfterContent"},
+	},
+	{
+		"U13", "end without `[DONE]` after the finish reason", "success; `[DONE]` is added", "reported, or estimated",
+		[]string{bubbles + "TestFault_U13_NoTerminalMarker"},
+	},
+	{
+		"U14", "`[DONE]` without a finish reason", "success, as it came", "reported, or estimated",
+		[]string{bubbles + "TestFault_U14_NoFinishReason"},
+	},
+	{
+		"U15", "error object in a 200 before content", "elsewhere; 502 `upstream_error`", "estimated input",
+		[]string{bubbles + "TestFault_U15_ErrorInA200BeforeContent", bubbles + "TestErrorBeforeContentFallsBack"},
+	},
+	{
+		"U16", "error object after content", "cut with `upstream_error`", "counted or estimated",
+		[]string{bubbles + "TestFault_U16_ErrorAfterContent"},
+	},
+	{
+		"U17", "event that is not JSON", "before content elsewhere, else 502 `upstream_malformed`; after it cut with that; its bytes reach nobody", "counted or estimated",
+		[]string{bubbles + "TestFault_U17_Malformed"},
+	},
+	{
+		"U18", "CRLF, CR, byte order mark, no space, several data lines, comments, ids with NUL, characters cut anywhere", "the backend's bytes, with the same meaning", "the same",
+		[]string{bubbles + "TestFault_U18_Framing", "internal/wire.TestEvents", bubbles + "TestCS7AnyChunking"},
+	},
+	{
+		"U19", "bytes that are no UTF-8", "U+FFFD in their place", "as told",
+		[]string{bubbles + "TestFault_U19_InvalidUTF8", "internal/wire.TestTapMends"},
+	},
+	{
+		"U20", "event of 100 MB, endless line", "cut with `upstream_too_large`, before content 502; the heap grows by less than 16 MiB, and the backend is cut off", "counted or estimated",
+		[]string{here + "TestFault_U20_HugeEvent", bubbles + "TestFault_U20_LargeEvent", "internal/wire.TestEventsTooLarge"},
+	},
+	{
+		"U21", "gzip, br or zstd that nobody asked for", "elsewhere; 502 `upstream_malformed`; nothing is unpacked", "estimated",
+		[]string{bubbles + "TestFault_U21_Compressed"},
+	},
+	{
+		"U22", "no usage told", "success", "estimated",
+		[]string{bubbles + "TestFault_U22_NoUsage"},
+	},
+	{
+		"U23", "usage told twice, or in every event", "success", "reported, once: what the provider billed",
+		[]string{bubbles + "TestFault_U23_UsageTwice"},
+	},
+	{
+		"U24", "usage of zero, negative, 10¹⁸, falling", "success", "counted within a fifth of the provider's bill, `anomalous`",
+		[]string{bubbles + "TestFault_U24_ImpossibleUsage", bubbles + "TestSettlement"},
+	},
+	{
+		"U25", "cache and reasoning inside or beside the totals", "success", "disjoint classes that sum to the provider's total",
+		[]string{bubbles + "TestFault_U25_CacheInsideAndBeside", "internal/wire.TestUsageSumsToTotal"},
+	},
+	{
+		"U26", "another model in the answer", "success, as it came", "reported, at the price of the model that was asked for; the entry names both",
+		[]string{bubbles + "TestFault_U26_OtherModel"},
+	},
+	{
+		"U27", "arguments of a tool call cut off", "cut with `upstream_truncated`", "counted or estimated",
+		[]string{bubbles + "TestFault_U27_CutArguments"},
+	},
+	{
+		"U28", "301 to 308", "elsewhere; 502 `upstream_redirect`; it is not followed", "none",
+		[]string{bubbles + "TestFault_U28_Redirect", "internal/egress.TestRedirectIsNotFollowed"},
+	},
+	{
+		"U29", "data after `[DONE]`, connection never closed", "the end at `[DONE]`, within a second", "reported",
+		[]string{bubbles + "TestFault_U29_DataAfterTheEnd"},
+	},
+	{
+		"U30", "answer in one piece that is huge, or drips", "502 `upstream_too_large` beyond 32 MiB; 504 `upstream_timeout` at the deadline", "estimated",
+		[]string{bubbles + "TestFault_U30_LargeOrSlowBody"},
+	},
+
+	{
+		"C1", "leaves while it waits in a queue", "–", "attempt 0, nothing charged; the place in the queue is free at once",
+		[]string{bubbles + "TestC1ClientLeavesTheQueue"},
+	},
+	{
+		"C2", "leaves before the first byte", "the backend sees it within 100 ms", "estimated",
+		[]string{bubbles + "TestFault_C2_LeavesBeforeTheFirstByte", bubbles + "TestCD3ClientLeavesBeforeTheAnswer"},
+	},
+	{
+		"C3", "leaves in mid-stream", "the backend sees it within 100 ms; no goroutine stays", "counted or estimated",
+		[]string{bubbles + "TestFault_C3_LeavesInMidStream", bubbles + "TestCD1ClientLeavesInMidStream", bubbles + "TestC3GoroutinesReturn"},
+	},
+	{
+		"C4", "leaves after the end", "–", "reported",
+		[]string{bubbles + "TestC4ClientLeavesAfterTheEnd"},
+	},
+	{
+		"C5", "reads slowly, or not at all", "its own upstream waits for it; cut after 30 s without a byte taken; others are not disturbed", "counted or estimated, `client_stalled`",
+		[]string{bubbles + "TestC5SlowReader", bubbles + "TestSlowReaderThatReadsIsServed", bubbles + "TestFault_C5_ManySlowReaders"},
+	},
+	{
+		"C6", "head or body comes slowly", "cut after 10 s; 408 `body_timeout`", "none: no place was taken",
+		[]string{bubbles + "TestFault_C6_SlowHead", bubbles + "TestC6SlowBody"},
+	},
+	{
+		"C7", "vanishes without a word", "the kernel gives the connection up after 45 s without an acknowledgement", "as C3",
+		[]string{bubbles + "TestC7DeadPeer"},
+	},
+	{
+		"C8", "transfer encoding and length in one head, LF alone, lengths that differ, 64 KiB head", "400, of the large head 431; the connection is closed and nothing behind it is read", "none",
+		[]string{here + "TestFault_C8_RawSocket", bubbles + "TestFault_C8_SmuggledRequest", bubbles + "TestFault_C8_LargeHead", bubbles + "TestHostileRequests"},
+	},
+	{
+		"C9", "10,000 streams opened and reset over HTTP/2", "HTTP/2 is not spoken without TLS: one answer, and the connection is closed", "none",
+		[]string{here + "TestFault_C9_RapidReset"},
+	},
+	{
+		"C10", "depth, repeated keys, 1e400, lone surrogates", "400 `invalid_request`", "none",
+		[]string{bubbles + "TestFault_C10_HostileBodies", "internal/wire.TestScanRefuses"},
+	},
+
+	{
+		"V1", "reload of a file with a mistake, a cycle, a missing secret, a port in use, or of none", "nothing; ready throughout, and the mistake is told with its place", "–",
+		[]string{here + "TestFault_V1_BadReload", "internal/app.TestFailedReloadChangesNothing", "internal/cli.TestScripts"},
+	},
+	{
+		"V2", "reload that removes a backend with streams", "they finish, and no new one begins there; the status shows what drains", "reported",
+		[]string{here + "TestFault_V2_ReloadRemovesABackend"},
+	},
+	{
+		"V3", "reloads without end, by API and by signal", "nothing: no request fails, and goroutines and descriptors return", "–",
+		[]string{here + "TestFault_V3_ReloadWithoutEnd"},
+	},
+	{
+		"D1", "SIGTERM with 1,000 streams", "none lost: not ready and still open for the lame duck's time, then closed until the last has ended", "all reported; exit 0",
+		[]string{here + "TestFault_D1_DrainLosesNone", "internal/app.TestStopDrains"},
+	},
+	{
+		"D1", "drain too long, or a second SIGTERM", "cut with `shutting_down`", "counted or estimated; exit 0",
+		[]string{here + "TestFault_D1_CutDrain", bubbles + "TestD1Shutdown", "internal/cli.TestSignals"},
+	},
+	{
+		"D2", "SIGTERM while the store is locked", "nothing; exit 0 within 12 s", "synced in the journal, in the store after the next start, once",
+		[]string{here + "TestFault_D2_StopWhileTheStoreIsLocked"},
+	},
+	{
+		"T1", "wall clock set by ±1 s, −1 h, ±1 day, 1 year", "no bucket refills, no hold, wait or cool-down ends by it; a clock set forward opens the next window of a budget once, set back it opens none", "in the window of the arrival",
+		[]string{"internal/engine.TestFault_T1_ClockSetRefillsNothing", "internal/engine.TestFault_T1_ClockSetExpiresNothing", "internal/engine.TestFault_T1_ClockSetAndBudgets", "internal/quota.TestTimeNeverGoesBack"},
+	},
+}
