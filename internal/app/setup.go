@@ -31,7 +31,7 @@ const drainRetry = time.Second
 
 // lastDrain bounds the wait of a gateway that stops for a store that takes
 // nothing. What is left is in the journal, synced, and drained by the next start.
-const lastDrain = 3 * time.Second
+const lastDrain = 5 * time.Second
 
 // setup builds the graph. It is one straight line: see the package
 // documentation.
