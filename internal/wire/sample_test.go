@@ -79,11 +79,12 @@ func TestSampleEdges(t *testing.T) {
 	}
 	// Texts so short and so far apart that no window meets one.
 	filler := strings.Repeat(" ", sampleStride)
-	body := `{"model":"m","messages":[` + strings.Repeat(" ", sampleWindow)
+	var body strings.Builder
+	body.WriteString(`{"model":"m","messages":[` + strings.Repeat(" ", sampleWindow))
 	for range 20 {
-		body += filler[:sampleStride-len(body)%sampleStride] + strings.Repeat(" ", sampleWindow) + `{"role":"user","content":"twelve bytes"},`
+		body.WriteString(filler[:sampleStride-len(body.String())%sampleStride] + strings.Repeat(" ", sampleWindow) + `{"role":"user","content":"twelve bytes"},`)
 	}
-	h := mustScan(t, Chat, body+`{}]}`)
+	h := mustScan(t, Chat, body.String()+`{}]}`)
 	if per := h.Text/21 - framePerMessage; per < 2 || per > 12 {
 		t.Errorf("got %d tokens for twelve bytes", per)
 	}

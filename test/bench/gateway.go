@@ -193,7 +193,7 @@ func (g *gateway) greeted(data string) error {
 	if err != nil {
 		return err
 	}
-	for _, word := range strings.Fields(line) {
+	for word := range strings.FieldsSeq(line) {
 		word = strings.TrimRight(word, ",")
 		switch {
 		case strings.HasPrefix(word, "http://") && g.data == "":

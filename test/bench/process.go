@@ -132,7 +132,7 @@ func usageOfPS(pid int) (u usage, err error) {
 	if len(fields) != 2 {
 		return u, fmt.Errorf("ps told %q", text)
 	}
-	for _, part := range strings.Split(fields[0], ":") { // hours:minutes:seconds.hundredths, hours if any
+	for part := range strings.SplitSeq(fields[0], ":") { // hours:minutes:seconds.hundredths, hours if any
 		v, err := strconv.ParseFloat(part, 64)
 		if err != nil {
 			return u, fmt.Errorf("ps told %q", text)
