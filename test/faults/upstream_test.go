@@ -112,7 +112,7 @@ func TestFault_U2_TLS(t *testing.T) {
 			t.Parallel()
 			g := start(t, layout{backends: []backend{{name: "a", url: url}}})
 			r := g.do(ask{tenant: hard})
-			if r.status != 502 || r.header.Get("Sluice-Reason") != sluice.UpstreamTLS.String() || r.took > 8*time.Second {
+			if r.status != 502 || r.header.Get("Sluice-Reason") != sluice.UpstreamTLS.String() || r.took > 15*time.Second {
 				t.Errorf("got %v, reason %q", &r, r.header.Get("Sluice-Reason"))
 			}
 			if e := g.books().only(t); e.Outcome != sluice.Failed || e.Reason != sluice.UpstreamTLS || e.Cost != 0 || e.Usage.Source != sluice.UsageNone {
