@@ -27,7 +27,7 @@ func (b *bench) fill(n int) {
 	first := ledger.Entry{
 		Request: "rx", Attempt: 1, At: b.now.Add(-time.Hour), Ended: b.now, Tenant: "other", Model: "fast", Pool: "chat", Backend: "gpu-a", Provider: "gpus",
 		Outcome: sluice.Failed, Reason: sluice.UpstreamError, Usage: sluice.Usage{Input: 5, Source: sluice.UsageEstimated}, Cost: 7, CostHigh: 9,
-		Detail: []byte(`{"estimate":{"raw_input":4,"input":5},"fallback":false,"candidates":[{"pool":"chat","backend":"gpu-a"},{"pool":"chat","backend":"gpu-b","left":"unhealthy"}],"limits":[{"scope":"tenant","dimension":"spend","window":"month","amount":100000000000,"remaining":90000000000}]}`),
+		Detail: []byte(`{"estimate":{"raw_input":4,"input":5},"fallback":false,"candidates":[{"pool":"chat","backend":"gpu-a"},{"pool":"chat","backend":"gpu-b","left":"unhealthy"}],"limits":[["tenant","spend","month",100000000000,90000000000]]}`),
 	}
 	second := first
 	second.Attempt, second.Final, second.Outcome, second.Reason, second.Status, second.Backend = 2, true, sluice.Completed, sluice.ReasonNone, 200, "oai"

@@ -231,6 +231,14 @@ type limitFact struct {
 
 func (l *limitFact) amount(n int64) Amount { return amount(n, l.Dimension == sluice.Spend) }
 
+// limitRow is one of a list of them: scope, dimension, window, amount, remaining.
+type limitRow struct{ limitFact }
+
+// UnmarshalJSON reads the row.
+func (l *limitRow) UnmarshalJSON(b []byte) error {
+	return json.Unmarshal(b, &[]any{&l.Scope, &l.Dimension, &l.Window, &l.Amount, &l.Remaining})
+}
+
 // decisions reads what was recorded of the decision beside the entry's columns.
 // Facts that this version has no field for are passed on as they are.
 func (x *Explanation) decisions(at *Attempt, detail []byte) {
@@ -257,7 +265,7 @@ func (x *Explanation) decisions(at *Attempt, detail []byte) {
 			at.Charge.Rates[class] = sluice.Nano(r).String()
 		}
 	}
-	var limits []limitFact
+	var limits []limitRow
 	if take("limits", &limits); len(limits) > 0 {
 		x.Limits = nil // those of the last attempt stay
 		for _, l := range limits {

@@ -134,7 +134,7 @@ func (t *turn) detail(a *attempt) []byte {
 	w, h := &t.plan.work, t.r.Head
 	room := 512 // and what is usual for each of the lists
 	if a != nil {
-		room += 72*min(len(a.place.Candidates), maxCandidates) + 112*len(a.place.Limits)
+		room += 72*min(len(a.place.Candidates), maxCandidates) + 72*len(a.place.Limits)
 	}
 	b := make([]byte, 0, room)
 	b = append(b, `{"estimate":{"raw_input":`...)
@@ -184,15 +184,14 @@ func appendPlace(b []byte, a *attempt) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(b, `{"scope":`...)
-		b = appendWord(b, l.Scope.String())
-		b = append(b, `,"dimension":`...)
-		b = appendWord(b, l.Limit.Dimension.String())
-		b = append(b, `,"window":`...)
-		b = appendWord(b, l.Limit.Window.String())
-		b = appendField(b, "amount", l.Limit.Amount)
-		b = appendField(b, "remaining", l.Remaining)
-		b = append(b, '}')
+		// Without names, since there are many: scope, dimension, window, amount
+		// and what remained.
+		b = appendWord(append(b, '['), l.Scope.String())
+		b = appendWord(append(b, ','), l.Limit.Dimension.String())
+		b = appendWord(append(b, ','), l.Limit.Window.String())
+		b = strconv.AppendInt(append(b, ','), l.Limit.Amount, 10)
+		b = strconv.AppendInt(append(b, ','), l.Remaining, 10)
+		b = append(b, ']')
 	}
 	return append(b, ']')
 }
