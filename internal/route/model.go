@@ -1,6 +1,10 @@
 package route
 
-import "sluice"
+import (
+	"slices"
+
+	"sluice"
+)
 
 // Visit calls f for the pools that may serve a request which is in current, in
 // the order in which they are tried: current, the other first pools, the
@@ -25,10 +29,5 @@ func (m *Model) Visit(current sluice.PoolID, f func(p sluice.PoolID, fallback bo
 
 // IsFallback reports whether a pool is not one of the model's first pools.
 func (m *Model) IsFallback(p sluice.PoolID) bool {
-	for _, first := range m.Pools {
-		if first == p {
-			return false
-		}
-	}
-	return true
+	return !slices.Contains(m.Pools, p)
 }

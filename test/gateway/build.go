@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+
+	"go.uber.org/goleak"
 )
 
 var built struct {
@@ -15,9 +17,16 @@ var built struct {
 	err  error
 }
 
-// Main runs the tests of a package and removes what they built.
+// Main runs the tests of a package, wants no goroutine to outlive them, and removes
+// what they built.
 func Main(m *testing.M) {
 	code := m.Run()
+	if code == 0 {
+		if err := goleak.Find(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
 	if built.dir != "" {
 		_ = os.RemoveAll(built.dir)
 	}
