@@ -1,6 +1,6 @@
 # Two commands: `make run` and `make test`. Logic lives in Go and in scripts/.
 
-.PHONY: run test quick lint fmt fuzz bench bench-profile bench-micro generate build clean
+.PHONY: run test quick lint fmt fuzz bench bench-profile bench-micro proof soak generate build clean
 
 run: ## start Sluice with a simulated fleet: no configuration, account or key
 	@go build -o bin/sluice ./cmd/sluice
@@ -29,6 +29,12 @@ bench-profile: ## CPU and heap profiles of the gateway under each of these loads
 
 bench-micro: ## Go benchmarks of single packages
 	go test -run '^$$' -bench . -benchmem ./internal/...
+
+proof: ## crash loops and streams at scale at full size: docs/proof.md
+	SLUICE_CRASH_ROUNDS=50 SLUICE_SCALE=full go test -count=1 -timeout 2h -v ./test/crash ./test/scale
+
+soak: ## mixed traffic with faults for SOAK (default 1h): docs/proof.md
+	SOAK=$(or $(SOAK),1h) go test -count=1 -timeout 0 -v -run '^TestSoak$$' ./test/scale
 
 generate: ## schema, configuration reference and price book
 	go generate ./...
