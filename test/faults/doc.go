@@ -11,7 +11,7 @@
 // Rows whose times are exact are shown in bubbles of virtual time beside the code
 // that they are about; the table says where.
 //
-// SLUICE_FAULTS_STREAMS, SLUICE_FAULTS_KILLS and SLUICE_FAULTS_LOCK size the long
-// ones. Go test ./test/faults -update writes docs/faults.md anew, from a run of
-// all of them.
+// SLUICE_FAULTS_STREAMS (1,000), SLUICE_FAULTS_KILLS (3 rounds) and
+// SLUICE_FAULTS_LOCK (10 seconds) size the long ones. With -run TestTable -update
+// docs/faults.md is written anew, from a run of all of them.
 package faults
