@@ -46,6 +46,10 @@ type replayCmd struct {
 	output
 }
 
+// replayConnect is how long a connection may take: to wait for one that a busy
+// gateway accepts late is the latency to measure, not a failure.
+const replayConnect = time.Minute
+
 // Run replays a trace. An interrupt cuts the run short; its report says so.
 func (c *replayCmd) Run(ctx context.Context, env *Env) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
@@ -148,7 +152,7 @@ func (c *replayCmd) options(env *Env) (replay.Options, error) {
 	if err != nil {
 		return replay.Options{}, &codedError{code: exitUsage, msg: err.Error()}
 	}
-	transport := egress.New(egress.Options{}).Transport(egress.TransportOptions{AllowPrivate: true})
+	transport := egress.New(egress.Options{}).Transport(egress.TransportOptions{AllowPrivate: true, Connect: replayConnect})
 	o := replay.Options{
 		Rows: rows, Target: c.Target, Keys: map[string]sluice.Secret{}, Speed: c.Speed, Model: c.Model, Dialect: replay.Dialect(c.Dialect),
 		Whole: c.Whole, Abort: c.Abort, AbortWithin: c.AbortWithin, Seed: c.Seed, MaxInput: c.MaxInput, MaxOutput: c.MaxOutput, NoInstruction: c.NoHint,

@@ -50,11 +50,13 @@ func trace(t *testing.T, file, shape string, o replay.ReadOptions) []replay.Row 
 // these the gateway can know.
 type wire struct {
 	*http.Transport
-	sent atomic.Int64
+	t      *testing.T
+	sent   atomic.Int64
+	failed atomic.Int64
 }
 
 func newWire(t *testing.T) *wire {
-	w := &wire{Transport: egress.New(egress.Options{}).Transport(egress.TransportOptions{AllowPrivate: true})}
+	w := &wire{t: t, Transport: egress.New(egress.Options{}).Transport(egress.TransportOptions{AllowPrivate: true, Connect: time.Minute})}
 	t.Cleanup(w.CloseIdleConnections)
 	return w
 }
@@ -69,6 +71,9 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	res, err := w.Transport.RoundTrip(r.WithContext(ctx))
 	if on != nil && egress.Writes(on) > before {
 		w.sent.Add(1)
+	}
+	if err != nil && r.Context().Err() == nil && w.failed.Add(1) <= 5 {
+		w.t.Logf("a request failed: %v", err)
 	}
 	return res, err
 }
