@@ -97,7 +97,7 @@ var rows = []row{
 		[]string{bubbles + "TestFault_U7_Overloaded"},
 	},
 	{
-		"U8", "400, 404, 413, 422; 401, 403", "the client's mistake as the backend wrote it, and never elsewhere; the operator's credential: elsewhere, else 502 `upstream_refused`, and the backend is left alone for a minute", "none",
+		"U8", "400, 404, 413, 422; 401, 403", "the client's mistake as the backend wrote it, and never elsewhere; the operator's credential: elsewhere, else 503 `upstream_refused`, and the backend is left alone for a minute", "none",
 		[]string{bubbles + "TestFault_U8_Refused", bubbles + "TestParkedBackend", bubbles + "TestRefusalPassesAsItIs"},
 	},
 	{
@@ -145,7 +145,7 @@ var rows = []row{
 		[]string{bubbles + "TestFault_U19_InvalidUTF8", "internal/wire.TestTapMends"},
 	},
 	{
-		"U20", "event of 100 MB, endless line", "cut with `upstream_too_large`, before content 502; the heap grows by less than 16 MiB, and the backend is cut off", "counted or estimated",
+		"U20", "event of 100 MB, endless line", "cut with `upstream_too_large`, before content elsewhere, else 502 with it; the heap grows by less than 16 MiB, and the backend is cut off", "counted or estimated",
 		[]string{here + "TestFault_U20_HugeEvent", bubbles + "TestFault_U20_LargeEvent", "internal/wire.TestEventsTooLarge"},
 	},
 	{
