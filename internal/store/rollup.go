@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -165,22 +166,25 @@ func (r rollup) roll(entries []*ledger.Entry) []rollupRow {
 	}
 	found := map[string]*rollupRow{}
 	var order []sortable
-	var b strings.Builder
+	var b []byte
+	of := make([]func(*ledger.Entry) string, len(r.dims))
+	for i, d := range r.dims {
+		of[i] = dims[d].of
+	}
 	for _, e := range entries {
-		b.Reset()
-		fmt.Fprintf(&b, "%020d", hourOf(e))
-		for _, d := range r.dims {
-			b.WriteByte(0)
-			b.WriteString(dims[d].of(e))
+		b = strconv.AppendInt(b[:0], hourOf(e), 10)
+		for _, f := range of {
+			b = append(append(b, 0), f(e)...)
 		}
-		row := found[b.String()]
+		row := found[string(b)]
 		if row == nil {
 			row = &rollupRow{key: []any{hourOf(e)}, sums: make([]int64, len(measures))}
-			for _, d := range r.dims {
-				row.key = append(row.key, dims[d].of(e))
+			for _, f := range of {
+				row.key = append(row.key, f(e))
 			}
-			found[b.String()] = row
-			order = append(order, sortable{b.String(), row})
+			key := string(b)
+			found[key] = row
+			order = append(order, sortable{key, row})
 		}
 		for i, m := range measures {
 			row.sums[i] += m.of(e)
