@@ -22,7 +22,7 @@ func TestVTCArena(t *testing.T) {
 	}
 	g := start(t, setup{clients: clients, fleet: fakellm.Options{Seed: 1, Speed: 30}, engine: "vllm", stops: true})
 	w := newWire(t)
-	r := g.run(w, replay.Options{Rows: rows, Speed: 40, MaxOutput: 100})
+	r := g.run(w, replay.Options{Rows: rows, Speed: 40, MaxOutput: 64})
 	b := g.close(w)
 	b.told(t, r)
 	b.exact(t)
