@@ -15,7 +15,7 @@
 // arrived waits, and what arrived together costs one write.
 // An answer in one piece is delivered when it is whole.
 //
-// Progress goes to the engine every 64 tokens or 250 ms, to the journal every
+// Progress goes to the engine every 64 tokens or 1 s, to the journal every
 // 1,000 tokens or 2 s, both only when an event arrives, so that a stream has no
 // timer of its own but its deadlines.
 //

@@ -15,7 +15,7 @@ import (
 // The pace at which a stream tells how far it is, and the bounds of what waits.
 const (
 	progressTokens   sluice.Tokens = 64
-	progressEvery                  = 250 * time.Millisecond
+	progressEvery                  = time.Second
 	checkpointTokens sluice.Tokens = 1000
 	checkpointEvery                = 2 * time.Second
 	maxPreamble                    = 64 << 10 // bytes held back before content
