@@ -105,6 +105,9 @@ func oneArrival(c *conn, key string, i int) error {
 		return err
 	}
 	r, err := c.answer()
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return io.EOF // what an end before the head of an answer reads as
+	}
 	if err != nil {
 		return err
 	}
