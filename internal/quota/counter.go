@@ -85,7 +85,7 @@ func (c *counter) refill(tick int64) {
 	hi += carry
 	missing := uint64(burst) - uint64(c.level) // right for a negative level too
 	units, rest := missing, uint64(0)
-	if hi < p {
+	if most, least := bits.Mul64(missing, p); hi < most || hi == most && lo < least { // else it fills, and a division is saved
 		units, rest = bits.Div64(hi, lo, p)
 	}
 	if units >= missing {
