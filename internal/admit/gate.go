@@ -111,6 +111,11 @@ func (g *Gate) Admit(ctx context.Context, c engine.Call) (*Grant, error) {
 // may still be open, and no longer has a waiter.
 func (g *Gate) await(ctx context.Context, id sluice.RequestID, ch <-chan engine.Grant) (engine.Grant, *sluice.Error) {
 	select {
+	case place := <-ch: // most have it by now
+		return place, place.Err
+	default:
+	}
+	select {
 	case place := <-ch:
 		return place, place.Err
 	case <-ctx.Done():
