@@ -132,9 +132,9 @@ func withRefusal(detail []byte, f *sluice.Refusal) []byte {
 // written by hand since it is on the path.
 func (t *turn) detail(a *attempt) []byte {
 	w, h := &t.plan.work, t.r.Head
-	room := 512 // and what is usual for each of the lists
+	room := 384 // and what is usual for each of the lists
 	if a != nil {
-		room += 72*min(len(a.place.Candidates), maxCandidates) + 72*len(a.place.Limits)
+		room += 56*min(len(a.place.Candidates), maxCandidates) + 56*len(a.place.Limits)
 	}
 	b := make([]byte, 0, room)
 	b = append(b, `{"estimate":{"raw_input":`...)
