@@ -78,7 +78,7 @@ func (f *filter) drops(name string) bool { return f.names[name] || hasPrefix(nam
 // accounts. The transport adds credentials, Content-Type and its own. Values are
 // the client's own slices.
 func RequestHeader(client http.Header) http.Header {
-	h := make(http.Header, len(client)+4)
+	h := make(http.Header, min(len(client), 8)) // few of them pass; a map of up to eight is one allocation
 	connection := client["Connection"]
 	for name, values := range client {
 		name = http.CanonicalHeaderKey(name)
