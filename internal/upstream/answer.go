@@ -53,9 +53,12 @@ func (a *Answer) Progress(tokens sluice.Tokens) { a.watch.progress(tokens) }
 // ReadAll reads an answer in one piece, within the total deadline. An answer
 // beyond the bound is UpstreamTooLarge.
 func (a *Answer) ReadAll() ([]byte, error) {
+	if 0 < a.length && a.length <= wholeAtOnce {
+		return a.readDeclared()
+	}
 	var buf bytes.Buffer
 	if a.length > 0 {
-		buf.Grow(int(min(a.length, 1<<20)) + bytes.MinRead) // what was declared is not yet what is sent
+		buf.Grow(wholeAtOnce + bytes.MinRead) // what was declared is not yet what is sent
 	}
 	n, err := buf.ReadFrom(io.LimitReader(a.body, a.max+1))
 	a.got = a.got || n > 0
@@ -66,6 +69,29 @@ func (a *Answer) ReadAll() ([]byte, error) {
 		return buf.Bytes(), &Error{Reason: sluice.UpstreamTooLarge, Sent: true, Status: a.Status}
 	}
 	return buf.Bytes(), nil
+}
+
+// wholeAtOnce is the most that is allocated because it was declared, in bytes.
+const wholeAtOnce = 1 << 20
+
+// readDeclared reads an answer of a declared length, and its end.
+func (a *Answer) readDeclared() ([]byte, error) {
+	buf := make([]byte, a.length)
+	n, err := io.ReadFull(a.body, buf)
+	a.got = a.got || n > 0
+	if err == nil {
+		var more [1]byte
+		if _, err = io.ReadFull(a.body, more[:]); err == io.EOF { // seen, so that the connection can serve again
+			return buf, nil
+		}
+	}
+	switch err {
+	case nil:
+		err = errors.New("more came than was declared")
+	case io.EOF:
+		err = io.ErrUnexpectedEOF
+	}
+	return buf[:n], a.failed(err)
 }
 
 // Drain reads what follows the end of a stream, at most for d, so that the
