@@ -34,6 +34,7 @@ type call struct {
 	how     auth.Prefer
 	arrived time.Time
 	sink    sink
+	values  values
 
 	principal sluice.Principal
 	head      *wire.Head

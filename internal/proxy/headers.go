@@ -148,9 +148,34 @@ func (c *call) class(own sluice.Class) (sluice.Class, error) {
 	return asked, nil
 }
 
+// values are header values that one call holds together: a slice for each would be
+// an allocation for each.
+type values struct {
+	of [6]string
+	n  int
+}
+
+func (v *values) set(h http.Header, name, value string) {
+	if v.n == len(v.of) {
+		h[name] = []string{value}
+		return
+	}
+	v.of[v.n] = value
+	h[name] = v.of[v.n : v.n+1 : v.n+1]
+	v.n++
+}
+
+// Values that are always the same are shared: net/http does not write to them.
+var (
+	typeJSON   = []string{"application/json"}
+	typeEvents = []string{"text/event-stream; charset=utf-8"}
+	noCache    = []string{"no-cache"}
+	noBuffer   = []string{"no"}
+)
+
 // answerHeader sets the headers of an answer that has a head.
 func (c *call) answerHeader(h http.Header, head *exchange.Head) {
-	h[hRequestID] = []string{string(c.sink.id)}
+	c.values.set(h, hRequestID, string(c.sink.id))
 	if head == nil {
 		return
 	}
@@ -158,10 +183,10 @@ func (c *call) answerHeader(h http.Header, head *exchange.Head) {
 		wire.AnswerHeader(h, head.Upstream)
 	}
 	if b := head.Grant.Backend; b != nil {
-		h[hBackend] = []string{string(b.ID)}
+		c.values.set(h, hBackend, string(b.ID))
 	}
-	h[hPolicy] = []string{head.Grant.Policy}
-	h[hQueue] = []string{strconv.FormatInt(head.Queued.Milliseconds(), 10)}
+	c.values.set(h, hPolicy, head.Grant.Policy)
+	c.values.set(h, hQueue, strconv.FormatInt(head.Queued.Milliseconds(), 10))
 	if d := c.dropped(head); d != "" {
 		h[hDropped] = []string{d}
 	}

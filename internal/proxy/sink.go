@@ -85,9 +85,9 @@ func (s *sink) idle() {
 }
 
 func streamHeader(h http.Header) {
-	h["Content-Type"] = []string{"text/event-stream; charset=utf-8"}
-	h["Cache-Control"] = []string{"no-cache"}
-	h["X-Accel-Buffering"] = []string{"no"}
+	h["Content-Type"] = typeEvents
+	h["Cache-Control"] = noCache
+	h["X-Accel-Buffering"] = noBuffer
 }
 
 // Committed reports whether the client has a status.
@@ -217,8 +217,8 @@ func (s *sink) failWhole(e *sluice.Error, head *exchange.Head) {
 func (s *sink) send(status int, body []byte) error {
 	s.committed = true
 	h := s.c.w.Header()
-	h["Content-Type"] = []string{"application/json"}
-	h["Content-Length"] = []string{strconv.Itoa(len(body))}
+	h["Content-Type"] = typeJSON
+	s.c.values.set(h, "Content-Length", strconv.Itoa(len(body)))
 	s.c.w.WriteHeader(status)
 	for {
 		part := body[:min(len(body), writePart)]
