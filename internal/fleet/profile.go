@@ -93,3 +93,22 @@ func Llama70BOn4H100() Profile {
 		StepBase: 17_300 * time.Microsecond, StepPerJob: 4400 * time.Nanosecond, StepPerToken: 47_700,
 	}
 }
+
+// Llama7BOnA10G is Llama-2-7B in 16 bits on one A10G, from a published fit of the
+// time that a request of p input and q output tokens takes of a batch that fills
+// M = 10,000 tokens of memory, in milliseconds:
+//
+//	h(p,q) = 0.2100·p + 0.1008·q + 0.00399·p·q + 0.00325·q² + 1.146
+//
+// In such a batch are M/(p+q) jobs, and its steps last StepBase, plus StepPerJob a
+// job, plus StepPerToken a token of a context of p+q/2 a job. So a request takes
+//
+//	p/PrefillRate + q·StepPerJob + (StepBase/M + StepPerToken)·p·q + (StepBase/M + StepPerToken/2)·q²
+//
+// which gives each of the four. The constant is left out.
+func Llama7BOnA10G() Profile {
+	return Profile{
+		PrefillRate: 4762, KVCapacity: 10_000, Slots: 256,
+		StepBase: 25_100 * time.Microsecond, StepPerJob: 100_800 * time.Nanosecond, StepPerToken: 1_480_000,
+	}
+}
