@@ -12,6 +12,7 @@ type (
 	ProjectID  string // a project holds keys; unique within its tenant
 	KeyID      string // the public id of a key, as it stands between the underscores of the credential
 	UserID     string // the caller's own end-user label, untrusted, bounded by MaxLabel
+	RunID      string // an agent's run of many requests, untrusted, bounded by MaxLabel
 	PlanID     string // the limits and class a tenant has
 	ModelID    string // the public name that a client asks for
 	PoolID     string // backends that share a queue

@@ -81,6 +81,7 @@ const (
 	Lost        // the process died while the attempt ran
 	InternalError
 	NotReady   // what the answer depends on has not been loaded yet
+	BudgetStop // the answer was cut short with "length": the budget had no room for more of it
 	NumReasons = iota
 )
 
@@ -93,7 +94,7 @@ var reasonNames = []string{
 	"client_gone", "client_stalled",
 	"upstream_connect", "upstream_tls", "upstream_refused", "upstream_limited", "upstream_error", "upstream_timeout",
 	"upstream_stalled", "upstream_truncated", "upstream_malformed", "upstream_too_large", "upstream_redirect",
-	"hold_expired", "lost", "internal_error", "not_ready",
+	"hold_expired", "lost", "internal_error", "not_ready", "budget",
 }
 
 func (r Reason) String() string                { return enumText(reasonNames, r) }

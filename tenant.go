@@ -8,6 +8,7 @@ type Principal struct {
 	Project ProjectID
 	Key     KeyID
 	User    UserID // the end-user label of the request, empty if it has none
+	Run     RunID  // the caller's run of many requests, empty if it has none
 	Policy  *Policy
 }
 
@@ -23,6 +24,11 @@ type Policy struct {
 	MaxWait   int64     // longest time in a queue, in nanoseconds; 0 means the pool's
 	MaxOutput Tokens    // output bound of a request that names none; 0 means the model's
 
+	InputCeiling  Tokens // most input of one request; 0 means no bound
+	OutputCeiling Tokens // most output of one request, over all its answers; 0 means no bound
+
+	Mode LimitMode // of all bounds here; those of models and the fleet are always enforced
+
 	HardSpend   bool // spend budgets hold upper bounds and are never exceeded
 	Budget402   bool // a spent budget is 402 in the OpenAI dialect too
 	JournalSync bool // wait for the journal's fsync before the dial
@@ -33,6 +39,23 @@ type Policy struct {
 	Limits  [NumScopes][]Limit
 	ByModel map[ModelID][]Limit
 }
+
+// LimitMode is what becomes of a request that does not fit a limit.
+type LimitMode uint8
+
+// The modes.
+const (
+	Enforce       LimitMode = iota // it is refused or waits
+	Shadow                         // it runs, is counted, and what would have become of it is told
+	Off                            // nothing is counted
+	NumLimitModes = iota
+)
+
+var limitModeNames = []string{"enforce", "shadow", "off"}
+
+func (m LimitMode) String() string                { return enumText(limitModeNames, m) }
+func (m LimitMode) MarshalText() ([]byte, error)  { return []byte(m.String()), nil }
+func (m *LimitMode) UnmarshalText(b []byte) error { return enumParse("limit mode", limitModeNames, b, m) }
 
 // Allows reports whether the key may ask for the model.
 func (p *Policy) Allows(m ModelID) bool {

@@ -19,6 +19,7 @@ func TestEnumsAreWhole(t *testing.T) {
 	checkEnum(t, "window", windowNames, NumWindows)
 	checkEnum(t, "outcome", outcomeNames, NumOutcomes)
 	checkEnum(t, "reason", reasonNames, NumReasons)
+	checkEnum(t, "limit mode", limitModeNames, NumLimitModes)
 	checkEnum(t, "kind", kindNames, NumKinds)
 	var r Reason
 	if err := r.UnmarshalText([]byte("budget_held")); err != nil || r != BudgetHeld {

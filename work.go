@@ -21,8 +21,8 @@ func (w Work) KV() Tokens { return w.Input + w.OutputHold }
 // Dimension is what a limit counts.
 type Dimension uint8
 
-// The dimensions. The first three are rates, the next two gauges, the last a
-// budget.
+// The dimensions. The first three are rates, the next two gauges, spend is a
+// budget; the last two bound runs alone.
 const (
 	Requests Dimension = iota
 	InputTokens
@@ -30,10 +30,12 @@ const (
 	Concurrency
 	KVTokens
 	Spend         // nano-dollars
+	AllTokens     // input and output together
+	RunTime       // nanoseconds since the run's first request
 	NumDimensions = iota
 )
 
-var dimensionNames = []string{"requests", "input_tokens", "output_tokens", "concurrency", "kv_tokens", "spend"}
+var dimensionNames = []string{"requests", "input_tokens", "output_tokens", "concurrency", "kv_tokens", "spend", "tokens", "time"}
 
 func (d Dimension) String() string               { return enumText(dimensionNames, d) }
 func (d Dimension) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
@@ -51,6 +53,8 @@ type Scope uint8
 // rejection names the limit with the longest wait; of equal ones the first here.
 const (
 	ScopeKey Scope = iota
+	ScopeUser // tenant × end-user label
+	ScopeRun  // tenant × run id
 	ScopeProject
 	ScopeTenant
 	ScopeTenantModel
@@ -62,7 +66,7 @@ const (
 // Shared reports whether callers of several tenants share the scope's limits.
 func (s Scope) Shared() bool { return s >= ScopeModel }
 
-var scopeNames = []string{"key", "project", "tenant", "tenant_model", "model", "fleet"}
+var scopeNames = []string{"key", "user", "run", "project", "tenant", "tenant_model", "model", "fleet"}
 
 func (s Scope) String() string                { return enumText(scopeNames, s) }
 func (s Scope) MarshalText() ([]byte, error)  { return []byte(s.String()), nil }
@@ -74,7 +78,7 @@ type Window uint8
 // The windows. Requests and tokens per second or minute are token buckets with
 // a burst of one window's amount. Every hour, day and month is a fixed UTC
 // window whose identity is part of the counter's key, so that a reset is not a
-// job.
+// job. A run's window is the run.
 const (
 	NoWindow Window = iota // gauges
 	PerSecond
@@ -82,21 +86,22 @@ const (
 	PerHour
 	PerDay
 	PerMonth
+	PerRun
 	NumWindows = iota
 )
 
-var windowNames = []string{"none", "second", "minute", "hour", "day", "month"}
+var windowNames = []string{"none", "second", "minute", "hour", "day", "month", "run"}
 
 func (w Window) String() string                { return enumText(windowNames, w) }
 func (w Window) MarshalText() ([]byte, error)  { return []byte(w.String()), nil }
 func (w *Window) UnmarshalText(b []byte) error { return enumParse("window", windowNames, b, w) }
 
 // Fixed reports whether the window has a start and an end on the calendar.
-func (w Window) Fixed() bool { return w >= PerHour }
+func (w Window) Fixed() bool { return w >= PerHour && w <= PerMonth }
 
 // Limit bounds one dimension over one window.
 type Limit struct {
 	Dimension Dimension
 	Window    Window
-	Amount    int64 // requests, tokens, calls in flight, or nano-dollars; positive
+	Amount    int64 // requests, tokens, calls in flight, nano-dollars or nanoseconds; positive
 }

@@ -23,9 +23,14 @@ func policyOf(p *Plan, t *Tenant, project *Project, k *Key) *sluice.Policy {
 		Models:    narrow(narrow(p.Models, t.Models), k.Models),
 		MaxWait:   int64(max(p.MaxWait, 0)),
 		MaxOutput: max(p.MaxOutput, 0),
+		Mode:      p.LimitsMode,
 		HardSpend: p.Spend != SpendSoft,
 		Budget402: p.BudgetStatus == 402,
 		ByModel:   byModel(p.PerModel),
+	}
+	out.InputCeiling, out.OutputCeiling = lower(p.InputCeiling, k.InputCeiling), lower(p.OutputCeiling, k.OutputCeiling)
+	if t.LimitsMode != nil {
+		out.Mode = *t.LimitsMode
 	}
 	projectLimits := p.PerProject
 	if project != nil {
@@ -35,6 +40,8 @@ func policyOf(p *Plan, t *Tenant, project *Project, k *Key) *sluice.Policy {
 	out.Limits[sluice.ScopeTenant] = override(p.Limits, t.Limits)
 	out.Limits[sluice.ScopeProject] = override(projectLimits, nil)
 	out.Limits[sluice.ScopeKey] = override(p.PerKey, k.Limits)
+	out.Limits[sluice.ScopeUser] = override(p.PerUser, nil)
+	out.Limits[sluice.ScopeRun] = override(p.PerRun, k.PerRun)
 	out.Limits[sluice.ScopeTenantModel] = override(p.PerModel[AnyModel], nil)
 	switch p.JournalSync {
 	case SyncAlways:
@@ -44,6 +51,14 @@ func policyOf(p *Plan, t *Tenant, project *Project, k *Key) *sluice.Policy {
 		out.JournalSync = out.HardSpend && hasSpend(out)
 	}
 	return out
+}
+
+// lower is the smaller of two bounds, where 0 is none.
+func lower(a, b sluice.Tokens) sluice.Tokens {
+	if a <= 0 || b > 0 && b < a {
+		a = b
+	}
+	return max(a, 0)
 }
 
 // narrow is the intersection of two model lists, where an empty one is all.
@@ -154,12 +169,12 @@ func (ps *policies) intern(p *sluice.Policy) *sluice.Policy {
 // when their encodings are: every variable part stands behind its length.
 func encodePolicy(b []byte, p *sluice.Policy) []byte {
 	b = appendText(b, string(p.Plan))
-	b = append(b, byte(p.Class), flag(p.HardSpend), flag(p.Budget402), flag(p.JournalSync))
+	b = append(b, byte(p.Class), byte(p.Mode), flag(p.HardSpend), flag(p.Budget402), flag(p.JournalSync))
 	b = binary.AppendUvarint(b, uint64(len(p.Classes)))
 	for _, c := range p.Classes {
 		b = append(b, byte(c))
 	}
-	for _, v := range []int64{p.Weight, p.MaxWait, int64(p.MaxOutput)} {
+	for _, v := range []int64{p.Weight, p.MaxWait, int64(p.MaxOutput), int64(p.InputCeiling), int64(p.OutputCeiling)} {
 		b = binary.AppendVarint(b, v)
 	}
 	b = binary.AppendUvarint(b, uint64(len(p.Models)))

@@ -86,18 +86,21 @@ func TestJournalSyncFollowsSpend(t *testing.T) {
 // forgotten in encodePolicy would keep stale counters.
 func TestEncodePolicySeesEveryField(t *testing.T) {
 	variants := map[string]func(*sluice.Policy){
-		"Plan":        func(p *sluice.Policy) { p.Plan = "x" },
-		"Class":       func(p *sluice.Policy) { p.Class = sluice.Batch },
-		"Classes":     func(p *sluice.Policy) { p.Classes = []sluice.Class{0} },
-		"Weight":      func(p *sluice.Policy) { p.Weight = 9 },
-		"Models":      func(p *sluice.Policy) { p.Models = nothing },
-		"MaxWait":     func(p *sluice.Policy) { p.MaxWait = 9 },
-		"MaxOutput":   func(p *sluice.Policy) { p.MaxOutput = 9 },
-		"HardSpend":   func(p *sluice.Policy) { p.HardSpend = true },
-		"Budget402":   func(p *sluice.Policy) { p.Budget402 = true },
-		"JournalSync": func(p *sluice.Policy) { p.JournalSync = true },
-		"Limits":      func(p *sluice.Policy) { p.Limits[2] = []sluice.Limit{{}} },
-		"ByModel":     func(p *sluice.Policy) { p.ByModel = map[sluice.ModelID][]sluice.Limit{"m": nil} },
+		"Plan":          func(p *sluice.Policy) { p.Plan = "x" },
+		"Class":         func(p *sluice.Policy) { p.Class = sluice.Batch },
+		"Classes":       func(p *sluice.Policy) { p.Classes = []sluice.Class{0} },
+		"Weight":        func(p *sluice.Policy) { p.Weight = 9 },
+		"Models":        func(p *sluice.Policy) { p.Models = nothing },
+		"MaxWait":       func(p *sluice.Policy) { p.MaxWait = 9 },
+		"MaxOutput":     func(p *sluice.Policy) { p.MaxOutput = 9 },
+		"InputCeiling":  func(p *sluice.Policy) { p.InputCeiling = 9 },
+		"OutputCeiling": func(p *sluice.Policy) { p.OutputCeiling = 9 },
+		"Mode":          func(p *sluice.Policy) { p.Mode = sluice.Off },
+		"HardSpend":     func(p *sluice.Policy) { p.HardSpend = true },
+		"Budget402":     func(p *sluice.Policy) { p.Budget402 = true },
+		"JournalSync":   func(p *sluice.Policy) { p.JournalSync = true },
+		"Limits":        func(p *sluice.Policy) { p.Limits[2] = []sluice.Limit{{}} },
+		"ByModel":       func(p *sluice.Policy) { p.ByModel = map[sluice.ModelID][]sluice.Limit{"m": nil} },
 	}
 	seen := map[string]string{string(encodePolicy(nil, &sluice.Policy{})): "the zero policy"}
 	fields := cmpFields(sluice.Policy{})

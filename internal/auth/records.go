@@ -58,16 +58,25 @@ type Plan struct {
 	Classes []sluice.Class `json:"classes,omitempty"` // further classes that it may ask for; lower ones than Class always
 	Weight  int64          `json:"weight"`            // share between tenants, at least 1
 
-	Models       []sluice.ModelID `json:"models,omitempty"`        // empty allows all
-	MaxWait      time.Duration    `json:"max_wait,omitempty"`      // longest time in a queue, in nanoseconds; 0 takes the pool's
-	MaxOutput    sluice.Tokens    `json:"max_output,omitempty"`    // output bound of a request that names none; 0 takes the model's
-	Spend        Spend            `json:"spend,omitempty"`         // empty is hard
-	BudgetStatus int              `json:"budget_status,omitempty"` // 429 or 402: the status of a spent budget in the OpenAI dialect; 0 is 429
-	JournalSync  Sync             `json:"journal_sync,omitempty"`  // empty follows Spend
+	Models     []sluice.ModelID `json:"models,omitempty"`     // empty allows all
+	MaxWait    time.Duration    `json:"max_wait,omitempty"`   // longest time in a queue, in nanoseconds; 0 takes the pool's
+	MaxOutput  sluice.Tokens    `json:"max_output,omitempty"` // output bound of a request that names none; 0 takes the model's
+	Spend      Spend            `json:"spend,omitempty"`      // empty is hard
+	LimitsMode sluice.LimitMode `json:"limits_mode,omitzero"` // of limits and ceilings
+
+	// Most input and output tokens of one request, 0 for no bound. More input is
+	// refused, more output not asked for.
+	InputCeiling  sluice.Tokens `json:"input_ceiling,omitempty"`
+	OutputCeiling sluice.Tokens `json:"output_ceiling,omitempty"`
+
+	BudgetStatus int  `json:"budget_status,omitempty"` // 429 or 402: the status of a spent budget in the OpenAI dialect; 0 is 429
+	JournalSync  Sync `json:"journal_sync,omitempty"`  // empty follows Spend
 
 	Limits     []sluice.Limit                    `json:"limits,omitempty"`      // of the whole tenant
 	PerProject []sluice.Limit                    `json:"per_project,omitempty"` // of each project, unless the project says otherwise
 	PerKey     []sluice.Limit                    `json:"per_key,omitempty"`     // of each key, unless the key says otherwise
+	PerUser    []sluice.Limit                    `json:"per_user,omitempty"`    // of each end user of the tenant
+	PerRun     []sluice.Limit                    `json:"per_run,omitempty"`     // of each run of the tenant, unless the key says otherwise
 	PerModel   map[sluice.ModelID][]sluice.Limit `json:"per_model,omitempty"`   // of each tenant on one model; AnyModel is each model by itself
 
 	Origin  Origin    `json:"origin,omitzero"`
@@ -90,6 +99,8 @@ type Tenant struct {
 	Models    []sluice.ModelID `json:"models,omitempty"`    // narrows the plan's; empty changes nothing
 	Limits    []sluice.Limit   `json:"limits,omitempty"`    // each replaces the plan's of the same dimension and window; Unlimited lifts it
 	Projects  []Project        `json:"projects,omitempty"`  // DefaultProject exists without being listed
+
+	LimitsMode *sluice.LimitMode `json:"limits_mode,omitempty"` // in place of the plan's
 
 	Origin  Origin    `json:"origin,omitzero"`
 	Created time.Time `json:"created,omitzero"`
@@ -125,11 +136,16 @@ type Key struct {
 	// in columns of their own. Newest first; at most MaxSecrets.
 	Secrets []SecretHash `json:"-"`
 
-	Models   []sluice.ModelID `json:"models,omitempty"` // narrows the project's
-	Limits   []sluice.Limit   `json:"limits,omitempty"` // each replaces the plan's per_key, likewise
-	NotAfter time.Time        `json:"not_after,omitzero"`
-	Disabled bool             `json:"disabled,omitempty"` // for now; it can be enabled again
-	Revoked  time.Time        `json:"revoked,omitzero"`   // for ever, since then
+	Models []sluice.ModelID `json:"models,omitempty"`  // narrows the project's
+	Limits []sluice.Limit   `json:"limits,omitempty"`  // each replaces the plan's per_key, likewise
+	PerRun []sluice.Limit   `json:"per_run,omitempty"` // each replaces the plan's per_run, likewise
+
+	InputCeiling  sluice.Tokens `json:"input_ceiling,omitempty"`  // lowers the plan's; 0 changes nothing
+	OutputCeiling sluice.Tokens `json:"output_ceiling,omitempty"` // the same
+
+	NotAfter time.Time `json:"not_after,omitzero"`
+	Disabled bool      `json:"disabled,omitempty"` // for now; it can be enabled again
+	Revoked  time.Time `json:"revoked,omitzero"`   // for ever, since then
 
 	Origin  Origin    `json:"origin,omitzero"`
 	Created time.Time `json:"created,omitzero"`

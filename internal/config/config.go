@@ -235,10 +235,27 @@ type Plan struct {
 	PerProject   Limits            `json:"per_project,omitempty" jsonschema:"limits of each project, unless it says otherwise"`
 	PerKey       Limits            `json:"per_key,omitempty" jsonschema:"limits of each key, unless it says otherwise"`
 	PerModel     map[string]Limits `json:"per_model,omitempty" jsonschema:"limits of the tenant on one model; * is each model by itself"`
+	PerUser      Limits            `json:"per_user,omitempty" jsonschema:"limits of each end user of the tenant, by the request's safety_identifier, user or metadata.user_id"`
+	PerRun       RunLimits         `json:"per_run,omitempty" jsonschema:"bounds of each run of the tenant, by sluice-run: steps, input_tokens, output_tokens, tokens, spend, time"`
+
+	InputCeiling  Count     `json:"input_ceiling,omitempty" jsonschema:"most input tokens of one request, as estimated; more is refused"`
+	OutputCeiling Count     `json:"output_ceiling,omitempty" jsonschema:"most output tokens of one request, over all its answers; a larger bound is lowered to it"`
+	LimitsMode    LimitMode `json:"limits_mode,omitempty" jsonschema:"enforce; shadow counts and tells what it would have refused but refuses nothing; off counts nothing. Limits of models and the fleet are always in force"`
 }
 
 func (p *Plan) setDefaults() {
-	p.Class, p.Weight, p.Spend, p.BudgetStatus = sluice.Standard, 1, "hard", 429
+	p.Class, p.Weight, p.Spend, p.BudgetStatus, p.LimitsMode = sluice.Standard, 1, "hard", 429, "enforce"
+}
+
+// LimitMode is enforce, shadow or off.
+type LimitMode string
+
+func (LimitMode) words() []string { return []string{"enforce", "shadow", "off"} }
+
+// mode is the mode in the vocabulary; the word has been checked.
+func (m LimitMode) mode() (out sluice.LimitMode) {
+	_ = out.UnmarshalText([]byte(m))
+	return out
 }
 
 // Spend is hard or soft.
@@ -253,13 +270,14 @@ func (Sync) words() []string { return []string{"always", "group"} }
 
 // Tenant holds projects and keys.
 type Tenant struct {
-	Name      string              `json:"name,omitempty" jsonschema:"for humans"`
-	Plan      string              `json:"plan,omitempty" jsonschema:"a name of plans; class standard and no limits if left out"`
-	Suspended bool                `json:"suspended,omitempty" jsonschema:"admit none of its keys"`
-	Models    []string            `json:"models,omitempty" jsonschema:"narrows the plan's models"`
-	Limits    Limits              `json:"limits,omitempty" jsonschema:"each replaces the plan's of the same name"`
-	Projects  map[string]*Project `json:"projects,omitempty" jsonschema:"its projects; default exists without being declared"`
-	Keys      map[string]*Key     `json:"keys,omitzero" jsonschema:"its keys, by a name for humans"`
+	Name       string              `json:"name,omitempty" jsonschema:"for humans"`
+	Plan       string              `json:"plan,omitempty" jsonschema:"a name of plans; class standard and no limits if left out"`
+	Suspended  bool                `json:"suspended,omitempty" jsonschema:"admit none of its keys"`
+	Models     []string            `json:"models,omitempty" jsonschema:"narrows the plan's models"`
+	Limits     Limits              `json:"limits,omitempty" jsonschema:"each replaces the plan's of the same name"`
+	LimitsMode LimitMode           `json:"limits_mode,omitempty" jsonschema:"in place of the plan's"`
+	Projects   map[string]*Project `json:"projects,omitempty" jsonschema:"its projects; default exists without being declared"`
+	Keys       map[string]*Key     `json:"keys,omitzero" jsonschema:"its keys, by a name for humans"`
 }
 
 // Project holds keys.
@@ -276,8 +294,13 @@ type Key struct {
 	Project  string     `json:"project,omitempty" jsonschema:"its project; default if left out"`
 	Models   []string   `json:"models,omitempty" jsonschema:"narrows the project's models"`
 	Limits   Limits     `json:"limits,omitempty" jsonschema:"each replaces the plan's per_key of the same name"`
-	NotAfter *Time      `json:"not_after,omitempty" jsonschema:"when it expires; never if left out, and a moment that has passed is warned of"`
-	Disabled bool       `json:"disabled,omitempty" jsonschema:"do not admit it"`
+	PerRun   RunLimits  `json:"per_run,omitempty" jsonschema:"each replaces the plan's per_run of the same name"`
+
+	InputCeiling  Count `json:"input_ceiling,omitempty" jsonschema:"lowers the plan's"`
+	OutputCeiling Count `json:"output_ceiling,omitempty" jsonschema:"lowers the plan's"`
+
+	NotAfter *Time `json:"not_after,omitempty" jsonschema:"when it expires; never if left out, and a moment that has passed is warned of"`
+	Disabled bool  `json:"disabled,omitempty" jsonschema:"do not admit it"`
 }
 
 // Previous is an earlier secret of a key.

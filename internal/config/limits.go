@@ -7,6 +7,7 @@ import (
 
 	"sluice"
 	"sluice/internal/auth"
+	"sluice/internal/quota"
 )
 
 // Limits bounds dimensions over windows, written as one mapping:
@@ -100,6 +101,64 @@ func (l *Limits) decodeNode(d *decoder, n node, path string) {
 			*l = append(*l, limit)
 		}
 	}
+}
+
+// RunLimits bounds a run as a whole, written as one mapping:
+// {steps: 50, tokens: 1M, spend: $2, time: 10m}.
+type RunLimits []sluice.Limit
+
+func runNames() []string {
+	out := make([]string, 0, len(quota.RunBounds))
+	for _, b := range quota.RunBounds {
+		out = append(out, b.Name)
+	}
+	return out
+}
+
+// decodeNode reads the mapping.
+func (l *RunLimits) decodeNode(d *decoder, n node, path string) {
+	for _, e := range d.entries(n, path) {
+		at := join(path, e.key)
+		i := slices.Index(runNames(), e.key)
+		if i < 0 {
+			d.report(e.keyPos, at, suggest(e.key, runNames()), "unknown bound of a run")
+			continue
+		}
+		d.mark(at, e)
+		text, ok := d.scalar(e.value, at)
+		if !ok {
+			continue
+		}
+		if text == unlimited {
+			*l = append(*l, sluice.Limit{Dimension: quota.RunBounds[i].Of, Window: sluice.PerRun, Amount: auth.Unlimited})
+			continue
+		}
+		limit, err := quota.ParseRunBound(e.key, strings.ReplaceAll(text, "_", ""))
+		if err != nil {
+			d.report(nodePos(e.value), at, "write none for no bound", "%s", err)
+			continue
+		}
+		*l = append(*l, limit)
+	}
+}
+
+// MarshalJSON writes the mapping, for the effective configuration.
+func (l RunLimits) MarshalJSON() ([]byte, error) {
+	out := make(map[string]string, len(l))
+	for _, limit := range l {
+		name := quota.RunBoundName(limit.Dimension)
+		switch {
+		case limit.Amount == auth.Unlimited:
+			out[name] = unlimited
+		case limit.Dimension == sluice.Spend:
+			out[name] = sluice.Nano(limit.Amount).String()
+		case limit.Dimension == sluice.RunTime:
+			out[name] = Duration(limit.Amount).String()
+		default:
+			out[name] = Count(limit.Amount).String()
+		}
+	}
+	return json.Marshal(out)
 }
 
 // MarshalJSON writes the mapping, for the effective configuration.

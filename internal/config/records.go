@@ -21,6 +21,10 @@ func (c *Config) records(h auth.Hasher) auth.Records {
 			ID: sluice.TenantID(name), Name: t.Name, Plan: sluice.PlanID(t.Plan), Suspended: t.Suspended,
 			Models: modelIDs(t.Models), Limits: slices.Clone(t.Limits), Origin: c.origin(path),
 		}
+		if t.LimitsMode != "" {
+			mode := t.LimitsMode.mode()
+			out.LimitsMode = &mode
+		}
 		for _, p := range sorted(t.Projects) {
 			out.Projects = append(out.Projects, auth.Project{
 				ID: sluice.ProjectID(p), Name: t.Projects[p].Name, Models: modelIDs(t.Projects[p].Models), Limits: slices.Clone(t.Projects[p].Limits),
@@ -44,6 +48,8 @@ func (c *Config) planRecord(name string, p *Plan) auth.Plan {
 		MaxWait: time.Duration(p.MaxWait), MaxOutput: sluice.Tokens(p.MaxOutput), Spend: auth.Spend(p.Spend),
 		BudgetStatus: int(p.BudgetStatus), JournalSync: auth.Sync(p.JournalSync),
 		Limits: p.Limits.top(), PerProject: p.PerProject.top(), PerKey: p.PerKey.top(),
+		PerUser: p.PerUser.top(), PerRun: Limits(p.PerRun).top(), LimitsMode: p.LimitsMode.mode(),
+		InputCeiling: sluice.Tokens(p.InputCeiling), OutputCeiling: sluice.Tokens(p.OutputCeiling),
 		Origin: c.origin(join("plans", name)),
 	}
 	for m, l := range p.PerModel {
@@ -60,6 +66,7 @@ func (c *Config) keyRecord(path, name string, tenant sluice.TenantID, k *Key, h 
 	out := auth.Key{
 		ID: ref.ID, Env: ref.Env, Name: name, Tenant: tenant, Project: sluice.ProjectID(k.Project),
 		Secrets: []auth.SecretHash{{Hash: ref.Hash(h)}}, Models: modelIDs(k.Models), Limits: slices.Clone(k.Limits),
+		PerRun: slices.Clone(k.PerRun), InputCeiling: sluice.Tokens(k.InputCeiling), OutputCeiling: sluice.Tokens(k.OutputCeiling),
 		Disabled: k.Disabled, Origin: c.origin(path),
 	}
 	if out.Project == "" {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"sluice"
+	"sluice/internal/quota"
 )
 
 //go:generate go test . -run IsCurrent -update
@@ -69,6 +70,19 @@ func typeSchemas() map[reflect.Type]*jsonschema.Schema {
 		limits.Properties[f.name] = p
 		limits.PropertyOrder = append(limits.PropertyOrder, f.name)
 	}
+	run := &jsonschema.Schema{Type: "object", Properties: map[string]*jsonschema.Schema{}, AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}}}
+	for _, f := range quota.RunBounds {
+		p := pattern(amount+"[kKMG]?|none", "50")
+		switch f.Of {
+		case sluice.Spend:
+			p = pattern(dollars+"|none", "$2")
+		case sluice.RunTime:
+			p = pattern(span+"|none", "10m")
+		}
+		p.Description = f.Doc
+		run.Properties[f.Name] = p
+		run.PropertyOrder = append(run.PropertyOrder, f.Name)
+	}
 	if r, err := jsonschema.For[Rates](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{reflect.TypeFor[Money](): money()}}); err == nil {
 		rates = r
 	}
@@ -79,7 +93,7 @@ func typeSchemas() map[reflect.Type]*jsonschema.Schema {
 		plainFallback = f
 	}
 	return map[reflect.Type]*jsonschema.Schema{
-		reflect.TypeFor[Duration]():     pattern(`([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+|0`, "15s"),
+		reflect.TypeFor[Duration]():     pattern(span+"|0", "15s"),
 		reflect.TypeFor[Count]():        pattern(amount+"[kKMG]?", "50k"),
 		reflect.TypeFor[Bytes]():        pattern(amount+" ?([KMG]i?B|B)?", "32MiB"),
 		reflect.TypeFor[Percent]():      pattern("(100|[0-9]{1,2})%", "60%"),
@@ -96,7 +110,9 @@ func typeSchemas() map[reflect.Type]*jsonschema.Schema {
 		reflect.TypeFor[Spend]():        words(Spend("").words()...),
 		reflect.TypeFor[Sync]():         words(Sync("").words()...),
 		reflect.TypeFor[sluice.Class](): words(classWords...),
+		reflect.TypeFor[LimitMode]():    words(LimitMode("").words()...),
 		reflect.TypeFor[Limits]():       limits,
+		reflect.TypeFor[RunLimits]():    run,
 		reflect.TypeFor[Price]():        {AnyOf: []*jsonschema.Schema{words("free"), rates}},
 		reflect.TypeFor[UnknownPrice](): {AnyOf: []*jsonschema.Schema{words("refuse"), ceiling}},
 		reflect.TypeFor[Fallback]():     {AnyOf: []*jsonschema.Schema{{Type: "string"}, plainFallback}},
@@ -106,6 +122,8 @@ func typeSchemas() map[reflect.Type]*jsonschema.Schema {
 func money() *jsonschema.Schema {
 	return pattern(dollars, "$100")
 }
+
+const span = `([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+`
 
 const dollars = `\$?[0-9_]*(\.[0-9]{1,9})?`
 
@@ -159,7 +177,7 @@ type field struct{ name, what, def, doc string }
 func sections() []section {
 	var out []section
 	seen := make(map[reflect.Type]bool)
-	for _, t := range []reflect.Type{reflect.TypeFor[Secret](), reflect.TypeFor[Time](), reflect.TypeFor[UnknownPrice](), reflect.TypeFor[Limits]()} {
+	for _, t := range []reflect.Type{reflect.TypeFor[Secret](), reflect.TypeFor[Time](), reflect.TypeFor[UnknownPrice](), reflect.TypeFor[Limits](), reflect.TypeFor[RunLimits]()} {
 		seen[t] = true // values, described by themselves
 	}
 	var walk func(v reflect.Value, path string)
@@ -228,7 +246,7 @@ func describe(t reflect.Type) string {
 	known := map[reflect.Type]string{
 		reflect.TypeFor[Duration](): "duration", reflect.TypeFor[Count](): "count", reflect.TypeFor[Bytes](): "bytes",
 		reflect.TypeFor[Percent](): "share", reflect.TypeFor[Money](): "money", reflect.TypeFor[Address](): "address",
-		reflect.TypeFor[Time](): "moment", reflect.TypeFor[Secret](): "secret", reflect.TypeFor[Limits](): "limits",
+		reflect.TypeFor[Time](): "moment", reflect.TypeFor[Secret](): "secret", reflect.TypeFor[Limits](): "limits", reflect.TypeFor[RunLimits](): "bounds of a run",
 		reflect.TypeFor[Price](): "price", reflect.TypeFor[UnknownPrice](): "unknown price", reflect.TypeFor[sluice.Class](): "class",
 		reflect.TypeFor[Fallback](): "name or mapping", reflect.TypeFor[LogLevel](): "word",
 	}
@@ -263,6 +281,10 @@ func Reference() []byte {
 	b.WriteString("\n## Limits\n\nWhat is left out is not limited. Requests and tokens per second and minute are token buckets with a burst of one window; hour, day and month are windows of the UTC calendar.\n\n| limit | bounds |\n|---|---|\n")
 	for _, f := range limitFields {
 		fmt.Fprintf(&b, "| `%s` | %s |\n", f.name, f.doc)
+	}
+	b.WriteString("\n## Bounds of a run\n\nA run is the requests with one `sluice-run`. What it has taken does not come back; a run that has been idle for a day, or for its time if that is longer, is forgotten.\n\n| bound | of |\n|---|---|\n")
+	for _, f := range quota.RunBounds {
+		fmt.Fprintf(&b, "| `%s` | %s |\n", f.Name, f.Doc)
 	}
 	for _, s := range sections() {
 		title := "`" + s.path + "`"

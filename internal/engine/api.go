@@ -20,11 +20,13 @@ type Call struct {
 	Class     sluice.Class
 	Task      string
 	Work      sluice.Work
-	Least     sluice.Tokens // the smallest Work.OutputBound that is worth the request: below it a budget refuses and does not clamp. 0 takes MinOutput
-	Bytes     int64         // body size: a queue is bounded by bytes too
-	MaxWait   time.Duration // longest wait in a queue; 0 does not queue, negative takes the policy's or the pool's
-	Free      bool          // counts requests only: no tokens, no spend, no gauge; a slot of a backend for the attempt (count_tokens)
-	Streaming bool          // its activity renews its hold
+	Least     sluice.Tokens  // the smallest Work.OutputBound that is worth the request: below it a budget refuses and does not clamp. 0 takes MinOutput
+	Bytes     int64          // body size: a queue is bounded by bytes too
+	MaxWait   time.Duration  // longest wait in a queue; 0 does not queue, negative takes the policy's or the pool's
+	Free      bool           // counts requests only: no tokens, no spend, no gauge; a slot of a backend for the attempt (count_tokens)
+	Streaming bool           // its activity renews its hold
+	RunLimits []sluice.Limit // what the request asks its run to be bounded by, beside the policy: it only tightens
+	Counted   bool           // every token that is billed shows in the stream as it comes: hard spend may hold the output in steps, see Progress
 }
 
 // Verdict answers an arrival.
@@ -61,7 +63,8 @@ type Grant struct {
 	HeldSpend   sluice.Nano   // the hold on spend budgets for this attempt
 	Policy      string        // version of the routing table
 	Candidates  []Candidate
-	Limits      []LimitState // as of then
+	Limits      []LimitState   // as of then
+	Would       *quota.Refusal // the limit that would have kept the request out, or waiting, were it not a shadow; else nil
 }
 
 // Candidate is a backend that was considered and why it was left out.
@@ -106,8 +109,10 @@ type Actual struct {
 
 // Directive answers Progress.
 type Directive struct {
-	Stop    bool // end the stream: the hold has expired or the request is not open
-	Advance bool // something became free for others: call Advance
+	Stop    bool          // end the stream: the hold has expired or the request is not open
+	Cut     bool          // end the stream as if it had reached its output bound: a hard budget has no room for more
+	HeldTo  sluice.Tokens // output that is held of a hard budget in steps; 0 where it is held whole
+	Advance bool          // something became free for others: call Advance
 }
 
 // OpenHold is a reservation found open at start, and what it is charged.
@@ -123,14 +128,16 @@ type OpenHold struct {
 // a restart does not refill it.
 type Spent struct {
 	Scope   sluice.Scope
-	Tenant  sluice.TenantID  // of a tenant, project, or tenant × model
+	Tenant  sluice.TenantID  // of a tenant and everything within one
 	Project sluice.ProjectID // of a project
 	Key     sluice.KeyID     // of a key
+	User    sluice.UserID    // of a user
+	Run     sluice.RunID     // of a run
 	Model   sluice.ModelID   // of a model, or tenant × model
 
 	Dimension sluice.Dimension
-	Window    sluice.Window // a fixed one
-	At        time.Time     // any moment in the window
+	Window    sluice.Window // a fixed one, or PerRun
+	At        time.Time     // any moment in the window; of RunTime the run's first request
 	Amount    int64         // added to what is posted already
 }
 
@@ -192,8 +199,8 @@ type BackendView struct {
 // AccountView is one scope's counters.
 type AccountView struct {
 	Scope    sluice.Scope
-	ID       string // of the key, project, tenant or model
-	Tenant   string // of a project, or tenant × model; else empty
+	ID       string // of the key, user, run, project, tenant or model
+	Tenant   string // of what is part of one; else empty
 	Open     int    // requests that wait or run
 	Counters []quota.CounterView
 }

@@ -54,7 +54,7 @@ func (e *Engine) model(c *Call) (*route.Model, *sluice.Error) {
 // open finds the request's accounts. Where a limit has changed, requests that a
 // full gauge kept back may have room now.
 func (e *Engine) open(now time.Time, r *request, m *route.Model) {
-	claims := e.claimsOf(&r.call.Principal, r.call.Model, m)
+	claims := e.claimsOf(&r.call, m)
 	if e.book.Open(now, &r.res, claims) {
 		for _, p := range e.pools {
 			p.queue.UnparkAll()
@@ -63,30 +63,42 @@ func (e *Engine) open(now time.Time, r *request, m *route.Model) {
 }
 
 // claimsOf lists the scopes of a request, narrowest first. The slice is valid
-// until the next call.
-func (e *Engine) claimsOf(p *sluice.Principal, id sluice.ModelID, m *route.Model) []quota.Claim {
-	own := func(s sluice.Scope) []sluice.Limit {
-		if p.Policy == nil {
-			return nil
-		}
-		if s == sluice.ScopeTenantModel {
-			if l, ok := p.Policy.ByModel[id]; ok {
-				return l
+// until the next call. Limits of the caller that are off are as if there were
+// none; those of models and the fleet are always in force.
+func (e *Engine) claimsOf(call *Call, m *route.Model) []quota.Claim {
+	p, c := &call.Principal, e.claims[:0]
+	tenant := string(p.Tenant)
+	if policy := p.Policy; policy == nil || policy.Mode != sluice.Off {
+		shadow := policy != nil && policy.Mode == sluice.Shadow
+		own := func(s sluice.Scope, id, part string) {
+			c = append(c, quota.Claim{Owner: quota.Owner{Scope: s, ID: id, Part: part}, Shadow: shadow})
+			if policy != nil {
+				c[len(c)-1].Limits = policy.Limits[s]
 			}
 		}
-		return p.Policy.Limits[s]
+		own(sluice.ScopeKey, string(p.Key), "")
+		if p.User != "" {
+			own(sluice.ScopeUser, tenant, string(p.User))
+		}
+		if p.Run != "" {
+			own(sluice.ScopeRun, tenant, string(p.Run))
+			c[len(c)-1].Asked = call.RunLimits
+		}
+		own(sluice.ScopeProject, tenant, string(p.Project))
+		own(sluice.ScopeTenant, tenant, "")
+		own(sluice.ScopeTenantModel, tenant, string(call.Model))
+		if policy != nil {
+			if l, ok := policy.ByModel[call.Model]; ok {
+				c[len(c)-1].Limits = l
+			}
+		}
 	}
-	c := append(e.claims[:0],
-		quota.Claim{Owner: quota.Owner{Scope: sluice.ScopeKey, ID: string(p.Key)}, Limits: own(sluice.ScopeKey)},
-		quota.Claim{Owner: quota.Owner{Scope: sluice.ScopeProject, ID: string(p.Tenant), Part: string(p.Project)}, Limits: own(sluice.ScopeProject)},
-		quota.Claim{Owner: quota.Owner{Scope: sluice.ScopeTenant, ID: string(p.Tenant)}, Limits: own(sluice.ScopeTenant)},
-		quota.Claim{Owner: quota.Owner{Scope: sluice.ScopeTenantModel, ID: string(p.Tenant), Part: string(id)}, Limits: own(sluice.ScopeTenantModel)})
 	var limits []sluice.Limit
 	if m != nil {
 		limits = m.Limits
 	}
 	return append(c,
-		quota.Claim{Owner: quota.Owner{Scope: sluice.ScopeModel, ID: string(id)}, Limits: limits},
+		quota.Claim{Owner: quota.Owner{Scope: sluice.ScopeModel, ID: string(call.Model)}, Limits: limits},
 		quota.Claim{Owner: quota.Owner{Scope: sluice.ScopeFleet}, Limits: e.table.Fleet})
 }
 

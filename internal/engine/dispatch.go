@@ -217,6 +217,7 @@ func (e *Engine) grant(now time.Time, r *request, at int) {
 		Policy:      e.table.Version,
 		Candidates:  e.candidates(now, r),
 		Limits:      slices.Clone(e.limits),
+		Would:       r.res.Would(),
 	})
 }
 

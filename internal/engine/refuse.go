@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"math/bits"
+	"strconv"
 	"strings"
 	"time"
 
@@ -28,6 +29,8 @@ func (e *Engine) refused(now time.Time, r *request, f *quota.Refusal) *sluice.Er
 	case f.Never:
 		err.Kind, err.Reason = sluice.KindInvalid, sluice.NeverFits
 		err.Msg, err.Hint = "this request is larger than a limit can ever admit", "send less input, or ask for a larger limit"
+	case f.Limit.Window == sluice.PerRun:
+		ofRun(err, f)
 	case f.Limit.Dimension == sluice.Spend && f.InFlight:
 		err.Kind, err.Reason = sluice.KindBudgetExhausted, sluice.BudgetHeld
 		err.Msg, err.Hint = "the budget is held by requests in flight, not spent", "retry when some have ended"
@@ -48,6 +51,48 @@ func (e *Engine) refused(now time.Time, r *request, f *quota.Refusal) *sluice.Er
 		err.Err = fmt.Errorf("%v %s: %d used, %d held", f.Owner.Scope, f.Owner.Label(), f.Used, f.Held)
 	}
 	return err
+}
+
+// ofRun words the refusal of a run, which gets nothing back: its bounds are
+// budgets, whatever they count.
+func ofRun(err *sluice.Error, f *quota.Refusal) {
+	err.Kind, err.Reason = sluice.KindBudgetExhausted, sluice.BudgetSpent
+	d := f.Limit.Dimension
+	of, spent, held := amountText(d, f.Limit.Amount)+unit(d), amountText(d, f.Used), amountText(d, f.Held)
+	switch {
+	case f.Limit.Dimension == sluice.RunTime:
+		err.Msg = fmt.Sprintf("the run may last %s and began %s ago", of, spent)
+	case f.InFlight:
+		err.Reason = sluice.BudgetHeld
+		err.Msg = fmt.Sprintf("the run may take %s, of which %s are spent and %s held by its requests in flight", of, spent, held)
+		err.Hint = "retry when some have ended"
+		return
+	default:
+		err.Msg = fmt.Sprintf("the run may take %s, of which %s are spent and %s held", of, spent, held)
+	}
+	err.Hint = "its bounds do not come back: end it, or begin another run"
+}
+
+// amountText is an amount as people write it.
+func amountText(d sluice.Dimension, n int64) string {
+	switch d {
+	case sluice.Spend:
+		return sluice.Nano(n).String()
+	case sluice.RunTime:
+		return time.Duration(n).Round(time.Second).String()
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+// unit is what a run's amounts are of.
+func unit(d sluice.Dimension) string {
+	switch d {
+	case sluice.Requests:
+		return " steps"
+	case sluice.Spend, sluice.RunTime:
+		return ""
+	}
+	return " " + strings.ReplaceAll(d.String(), "_", " ")
 }
 
 // drain estimates when requests in flight will have returned what the limit lacks:

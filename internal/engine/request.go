@@ -152,5 +152,6 @@ func amounts(u sluice.Usage, cost sluice.Nano) (a quota.Amounts) {
 	a[sluice.InputTokens] = int64(max(0, u.InputTotal()))
 	a[sluice.OutputTokens] = int64(max(0, u.OutputTotal()))
 	a[sluice.Spend] = int64(max(0, cost))
+	a[sluice.AllTokens] = a[sluice.InputTokens] + a[sluice.OutputTokens]
 	return a
 }

@@ -14,7 +14,7 @@ func (e *Engine) Restore(now time.Time, holds []OpenHold) {
 	now = e.tick(now)
 	for i := range holds {
 		h := &holds[i]
-		claims := e.claimsOf(&h.Principal, h.Model, e.table.Models[h.Model])
+		claims := e.claimsOf(&Call{Principal: h.Principal, Model: h.Model}, e.table.Models[h.Model])
 		e.book.Charge(now, h.At, claims, amounts(h.Usage, h.Spend))
 	}
 }
@@ -33,6 +33,10 @@ func (s *Spent) owner() quota.Owner {
 	switch s.Scope {
 	case sluice.ScopeKey:
 		o.ID = string(s.Key)
+	case sluice.ScopeUser:
+		o.ID, o.Part = string(s.Tenant), string(s.User)
+	case sluice.ScopeRun:
+		o.ID, o.Part = string(s.Tenant), string(s.Run)
 	case sluice.ScopeProject:
 		o.ID, o.Part = string(s.Tenant), string(s.Project)
 	case sluice.ScopeTenant:

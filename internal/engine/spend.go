@@ -25,6 +25,7 @@ func (e *Engine) reserve(now time.Time, r *request, rows []*price.Row, take taki
 		}
 	}
 	need, least := r.needs(rows, bound), r.needs(rows, min(bound, r.least()))
+	r.res.Bound(r.most(rows, bound))
 	if f := take(now, &r.res, need, least); f != nil {
 		return e.refused(now, r, f)
 	}
@@ -44,6 +45,26 @@ func (r *request) needs(rows []*price.Row, bound sluice.Tokens) (n quota.Amounts
 	n[sluice.Concurrency] = 1
 	n[sluice.KVTokens] = int64(w.KV())
 	n[sluice.Spend] = int64(r.dearest(rows, bound))
+	n[sluice.AllTokens] = n[sluice.InputTokens] + n[sluice.OutputTokens]
+	return n
+}
+
+// most is what one attempt can use at most: beyond the hold it is what may become
+// debt.
+func (r *request) most(rows []*price.Row, bound sluice.Tokens) (n quota.Amounts) {
+	n[sluice.Requests] = 1
+	if r.call.Free {
+		return n
+	}
+	w := r.work(bound)
+	n[sluice.InputTokens] = int64(max(w.InputBound, w.Input))
+	n[sluice.OutputTokens] = int64(w.OutputBound)
+	n[sluice.AllTokens] = n[sluice.InputTokens] + n[sluice.OutputTokens]
+	for _, row := range rows {
+		if row != nil {
+			n[sluice.Spend] = max(n[sluice.Spend], int64(row.HardHold(w)))
+		}
+	}
 	return n
 }
 

@@ -14,10 +14,25 @@ type Amounts [sluice.NumDimensions]int64
 type Claim struct {
 	Owner  Owner
 	Limits []sluice.Limit
+	// Asked tightens the limits of a run, for this request and those after it.
+	// It loosens nothing.
+	Asked []sluice.Limit
+	// Shadow lets in what does not fit, and tells: see Reservation.Would.
+	Shadow bool
 }
 
 // MaxClaims bounds the scopes of one reservation.
 const MaxClaims = 8
+
+// The bounds of accounts that callers name: users and runs.
+const (
+	// MaxLabelled bounds them in all, MaxLabelledOf those of one tenant.
+	MaxLabelled   = 1 << 18
+	MaxLabelledOf = MaxLabelled / 4
+	// RunIdle is how long a run without requests is remembered, or as long as
+	// its time where that is more.
+	RunIdle = 24 * time.Hour
+)
 
 // Book is all accounts. It is not safe for concurrent use.
 type Book struct {
@@ -27,10 +42,20 @@ type Book struct {
 	base     time.Time  // the first moment seen; ticks count from it
 	tick     int64      // nanoseconds since base, never going back
 	calendar calendar
+
+	labelled     int            // accounts that callers name
+	labelledOf   map[string]int // of each tenant that has any
+	most, mostOf int            // their bounds
 }
 
 // NewBook makes an empty book.
-func NewBook() *Book { return &Book{accounts: make(map[Owner]*Account)} }
+func NewBook() *Book {
+	return &Book{accounts: make(map[Owner]*Account), labelledOf: make(map[string]int), most: MaxLabelled, mostOf: MaxLabelledOf}
+}
+
+// Bound sets other bounds than MaxLabelled and MaxLabelledOf. Accounts that are
+// there stay.
+func (b *Book) Bound(all, ofTenant int) { b.most, b.mostOf = all, ofTenant }
 
 // Len is how many accounts are in memory.
 func (b *Book) Len() int { return len(b.order) }
@@ -56,39 +81,66 @@ func (b *Book) Open(now time.Time, r *Reservation, claims []Claim) (changed bool
 	for i := range claims {
 		a, c := b.find(&claims[i])
 		changed = changed || c
-		if a != nil {
-			a.refs++
-			r.accounts = append(r.accounts, a)
+		if a == nil {
+			continue
 		}
+		a.refs++
+		a.used = b.tick
+		if claims[i].Shadow {
+			r.shadow |= 1 << len(r.accounts)
+		}
+		r.accounts = append(r.accounts, a)
 	}
 	return changed
 }
 
-// find returns a claim's account, nil if it has no limits and never had.
+// find returns a claim's account, nil if it has no limits and never had. A
+// label beyond the bound gets the account that its tenant's further ones share.
 func (b *Book) find(c *Claim) (a *Account, changed bool) {
 	a = b.accounts[c.Owner]
 	if a == nil {
-		if len(c.Limits) == 0 {
+		if len(c.Limits) == 0 && len(c.Asked) == 0 {
 			return nil, false
 		}
 		a = b.create(c.Owner)
-		a.configure(c.Limits, b.tick)
-		return a, false
+		if a.counters == nil {
+			a.configure(c, b.tick)
+			return a, false
+		}
 	}
-	if a.configured(c.Limits) {
+	if a.configured(c) {
 		return a, false
 	}
 	a.refresh(b.tick, &b.calendar)
-	a.configure(c.Limits, b.tick)
+	a.configure(c, b.tick)
 	return a, true
 }
 
+// create makes an account, or finds the shared one where there is no room.
 func (b *Book) create(o Owner) *Account {
 	b.evict(2)
-	a := &Account{owner: o}
+	if o.labelled() && (b.labelled >= b.most || b.labelledOf[o.ID] >= b.mostOf) {
+		o = o.further()
+		if a := b.accounts[o]; a != nil {
+			return a
+		}
+	}
+	a := &Account{owner: o, born: b.tick, used: b.tick}
 	b.accounts[o] = a
 	b.order = append(b.order, a)
+	b.count(o, 1)
 	return a
+}
+
+// count keeps the number of accounts that callers name.
+func (b *Book) count(o Owner, n int) {
+	if !o.labelled() || o.Part == furtherPart {
+		return
+	}
+	b.labelled += n
+	if b.labelledOf[o.ID] += n; b.labelledOf[o.ID] == 0 {
+		delete(b.labelledOf, o.ID)
+	}
 }
 
 // evict looks at the next n accounts and forgets those at rest. As every new
@@ -104,7 +156,7 @@ func (b *Book) evict(n int) {
 		b.hand++ // past the one that moves here too: the newest is never at rest
 		a := b.order[at]
 		a.refresh(b.tick, &b.calendar)
-		if !a.atRest() {
+		if !a.atRest(b.tick) {
 			continue
 		}
 		last := len(b.order) - 1
@@ -112,6 +164,7 @@ func (b *Book) evict(n int) {
 		b.order[last] = nil
 		b.order = b.order[:last]
 		delete(b.accounts, a.owner)
+		b.count(a.owner, -1)
 	}
 }
 
@@ -124,10 +177,11 @@ func (b *Book) Charge(now, at time.Time, claims []Claim, actual Amounts) {
 		if a == nil {
 			continue
 		}
+		a.began(b.tick - int64(now.Sub(at)))
 		a.refresh(b.tick, &b.calendar)
 		for j := range a.counters {
 			c := &a.counters[j]
-			if c.limit.Dimension.Gauge() {
+			if c.limit.Dimension.Gauge() || c.limit.Dimension == sluice.RunTime {
 				continue
 			}
 			c.settle(0, actual[c.limit.Dimension], windowOf(c, at))
@@ -135,29 +189,44 @@ func (b *Book) Charge(now, at time.Time, claims []Claim, actual Amounts) {
 	}
 }
 
-// Seed adds to what the fixed window of at has taken, before the owner's limits
-// are known: the counter starts to refuse when a policy brings its limit. A
-// window that is past changes nothing.
+// Seed adds to what the window of at has taken, before the owner's limits are
+// known: the counter starts to refuse when a policy brings its limit. A window
+// that is past changes nothing. Of a run's time, at is when the run began.
 func (b *Book) Seed(now, at time.Time, o Owner, l sluice.Limit) {
 	b.advance(now)
-	if !l.Window.Fixed() || l.Amount <= 0 {
+	if !spans(l.Window) || l.Amount <= 0 {
 		return
 	}
 	a := b.accounts[o]
 	if a == nil {
 		a = b.create(o)
 	}
+	a.ensure(sluice.Limit{Dimension: l.Dimension, Window: l.Window}, b.tick)
 	c := a.counter(l.Dimension, l.Window)
-	if c == nil {
-		a.counters = append(a.counters, counter{limit: sluice.Limit{Dimension: l.Dimension, Window: l.Window}})
-		c = &a.counters[len(a.counters)-1]
+	if l.Dimension == sluice.RunTime {
+		a.began(b.tick - int64(now.Sub(at)))
+		return
 	}
 	c.refresh(b.tick, &b.calendar)
 	c.settle(0, l.Amount, windowOf(c, at))
 }
 
+// began notes that a run had a request at a tick.
+func (a *Account) began(tick int64) {
+	if a.owner.Scope != sluice.ScopeRun || tick >= a.born {
+		return
+	}
+	a.born = tick
+	if c := a.counter(sluice.RunTime, sluice.PerRun); c != nil {
+		c.at = tick
+	}
+}
+
 func windowOf(c *counter, at time.Time) int64 {
-	if !c.limit.Window.Fixed() {
+	switch {
+	case c.limit.Window == sluice.PerRun:
+		return theRun
+	case !c.limit.Window.Fixed():
 		return 0
 	}
 	start, _ := windowAt(c.limit.Window, at.Unix())

@@ -7,7 +7,7 @@ import (
 )
 
 // calendar knows the fixed UTC windows in force. A window is identified by the
-// Unix second of its start.
+// Unix second of its start; a run's, which has no place in the calendar, by 1.
 //
 // Invariant: it never moves to an earlier window. A wall clock that goes back
 // stays in the window it had reached.
@@ -18,12 +18,16 @@ type calendar struct {
 // advance moves to the windows that now is in.
 func (c *calendar) advance(now time.Time) {
 	unix := now.Unix()
+	c.start[sluice.PerRun] = theRun
 	for w := sluice.PerHour; w <= sluice.PerMonth; w++ {
 		if unix >= c.end[w] {
 			c.start[w], c.end[w] = windowAt(w, unix)
 		}
 	}
 }
+
+// theRun is the identity of a run's only window.
+const theRun = 1
 
 // until is how long the window in force still lasts.
 func (c *calendar) until(w sluice.Window, now time.Time) time.Duration {

@@ -20,30 +20,36 @@ import (
 //     hold that used nothing would buy a second burst. overflow is the sum of that;
 //     what a hold can return is its amount less the overflow since it was taken;
 //   - a fixed window has two spans, the one in force and the one before it, so
-//     that a settlement finds the window of its reservation after a roll.
+//     that a settlement finds the window of its reservation after a roll. A run is
+//     one span that never rolls; of its time, at is when it began and posted what
+//     has passed since.
 //
 // A counter lives as long as its account, at the same index, since reservations
 // refer to it by index. A limit that is no longer configured has Amount 0: it
 // refuses nothing and still counts.
 type counter struct {
 	limit sluice.Limit
-	held  int64 // Σ of live holds; not used by fixed windows
+	held  int64 // Σ of live holds; not used by windows
+	over  int64 // Σ over live holds of (bound − hold): what may yet become debt
 
 	level      int64 // bucket: negative is debt
 	returnable int64 // bucket: at least what live holds can return, at most held
 	overflow   int64 // bucket: total, ever
 	part       int64 // bucket: the fraction of a unit refilled, in units of 1/period
-	at         int64 // bucket: tick of the last refill
+	at         int64 // bucket: tick of the last refill; time of a run: of its first request
 
 	current, previous span
 }
 
-// span is what one fixed window has taken.
+// span is what one window has taken.
 type span struct {
-	start  int64 // Unix second; its identity
+	start  int64 // Unix second; its identity. 1 for a run
 	posted int64
 	held   int64 // Σ of live holds that were taken in it
 }
+
+// spans reports whether a window is counted by spans.
+func spans(w sluice.Window) bool { return w >= sluice.PerHour }
 
 // period is the length of a bucket's window.
 func period(w sluice.Window) int64 {
@@ -59,12 +65,15 @@ func (c *counter) refresh(tick int64, cal *calendar) {
 	w := c.limit.Window
 	switch {
 	case w == sluice.NoWindow:
-	case w.Fixed():
+	case spans(w):
 		if c.current.start < cal.start[w] {
 			if c.current.start != 0 {
 				c.previous = c.current
 			}
 			c.current = span{start: cal.start[w]}
+		}
+		if c.limit.Dimension == sluice.RunTime {
+			c.current.posted = max(tick-c.at, 0)
 		}
 	default:
 		c.refill(tick)
@@ -125,8 +134,13 @@ func (c *counter) refillTime(level int64) time.Duration {
 }
 
 // hold is what a request that needs n takes: at most the limit. A request above
-// a burst is clamped to it and so runs alone.
-func (c *counter) hold(n int64) int64 { return min(n, c.limit.Amount) }
+// a burst is clamped to it and so runs alone. Time is not taken.
+func (c *counter) hold(n int64) int64 {
+	if c.limit.Dimension == sluice.RunTime {
+		return 0
+	}
+	return min(n, c.limit.Amount)
+}
 
 // free is what can be taken now; negative in debt.
 func (c *counter) free() int64 { return c.freeIn(c.current.start) }
@@ -138,7 +152,7 @@ func (c *counter) freeIn(window int64) int64 {
 	switch {
 	case w == sluice.NoWindow:
 		return c.limit.Amount - c.held
-	case w.Fixed():
+	case spans(w):
 		s := c.span(window)
 		if s == nil {
 			return c.limit.Amount
@@ -150,13 +164,18 @@ func (c *counter) freeIn(window int64) int64 {
 }
 
 // fits reports whether h can be taken now. What takes nothing always fits, even
-// in debt.
-func (c *counter) fits(h int64) bool { return h <= 0 || c.free() >= h }
+// in debt, but nothing does after a run's time.
+func (c *counter) fits(h int64) bool {
+	if c.limit.Dimension == sluice.RunTime {
+		return c.current.posted < c.limit.Amount
+	}
+	return h <= 0 || c.free() >= h
+}
 
 // mark is what a hold remembers of the moment at which it was taken: the fixed
 // window in force, or the overflow of a bucket.
 func (c *counter) mark() int64 {
-	if c.limit.Window.Fixed() {
+	if spans(c.limit.Window) {
 		return c.current.start
 	}
 	return c.overflow
@@ -168,7 +187,7 @@ func (c *counter) take(h, mark int64) {
 	switch {
 	case w == sluice.NoWindow:
 		c.held += h
-	case w.Fixed():
+	case spans(w):
 		if s := c.span(mark); s != nil {
 			s.held += h
 		}
@@ -189,7 +208,7 @@ func (c *counter) settle(h, actual, mark int64) {
 	switch {
 	case w == sluice.NoWindow:
 		c.held -= h
-	case w.Fixed():
+	case spans(w):
 		if s := c.span(mark); s != nil {
 			s.held -= h
 			s.posted = add(s.posted, actual)
@@ -221,7 +240,7 @@ func (c *counter) used() int64 {
 	switch {
 	case w == sluice.NoWindow:
 		return 0
-	case w.Fixed():
+	case spans(w):
 		return c.current.posted
 	default:
 		return max(0, add(c.limit.Amount, -add(c.level, c.returnable)))
@@ -229,7 +248,7 @@ func (c *counter) used() int64 {
 }
 
 func (c *counter) inFlight() int64 {
-	if c.limit.Window.Fixed() {
+	if spans(c.limit.Window) {
 		return c.current.held
 	}
 	return c.held
@@ -269,7 +288,7 @@ func (c *counter) atRest() bool {
 	switch {
 	case w == sluice.NoWindow:
 		return c.held == 0
-	case w.Fixed():
+	case spans(w):
 		return c.current.posted == 0 && c.current.held == 0
 	default:
 		return c.held == 0 && c.level >= c.limit.Amount

@@ -17,17 +17,22 @@ type Refusal struct {
 	InFlight  bool  // it would fit if nothing were in flight
 	// Wait is when the request would fit if nothing else happened: the refill
 	// of a bucket or the end of a fixed window. Zero where that is for requests
-	// in flight to decide, or never.
+	// in flight to decide, or never: what a run has spent does not come back.
 	Wait  time.Duration
+	Spent bool      // of a run, which gets nothing back: no later request of it fits
 	Reset time.Time // when the bucket is full or the window ends; zero for gauges
 }
 
 // refusal finds the limit to name: one that can never admit the request, else
 // the one that takes longest to admit it, else, of those that requests in flight
-// decide, the first. Scope order breaks ties.
-func (b *Book) refusal(now time.Time, r *Reservation, need, least Amounts) *Refusal {
+// decide, the first. Scope order breaks ties. shadow looks at the accounts that
+// let in what does not fit, and at no others.
+func (b *Book) refusal(now time.Time, r *Reservation, need, least Amounts, shadow bool) *Refusal {
 	var worst *Refusal
-	for _, a := range r.accounts {
+	for n, a := range r.accounts {
+		if r.isShadow(n) != shadow {
+			continue
+		}
 		for i := range a.counters {
 			c := &a.counters[i]
 			if c.limit.Amount == 0 {
@@ -42,12 +47,18 @@ func (b *Book) refusal(now time.Time, r *Reservation, need, least Amounts) *Refu
 			if d.Gauge() || c.fits(c.hold(need[d])) {
 				continue
 			}
-			if f := b.describe(now, a, c, c.hold(need[d]), 0); worst == nil || f.Wait > worst.Wait {
+			if f := b.describe(now, a, c, c.hold(need[d]), 0); f.longer(worst) {
 				worst = f
 			}
 		}
 	}
 	return worst
+}
+
+// longer reports whether f keeps a request out for longer than g, which may be
+// nil, does.
+func (f *Refusal) longer(g *Refusal) bool {
+	return g == nil || f.Spent && !g.Spent || f.Spent == g.Spent && f.Wait > g.Wait
 }
 
 // topUpRefusal is refusal for TopUp, where what is held already counts.
@@ -58,13 +69,13 @@ func (b *Book) topUpRefusal(now time.Time, r *Reservation, need, least Amounts) 
 		c := h.of()
 		d := c.limit.Dimension
 		switch {
-		case c.limit.Amount == 0:
+		case c.limit.Amount == 0 || h.shadow:
 		case c.limit.Amount < least[d]:
 			f := b.describe(now, h.account, c, least[d], h.amount)
 			f.Never, f.InFlight, f.Wait = true, false, 0
 			return f
 		case !h.grows(need[d]):
-			if f := b.describe(now, h.account, c, c.hold(need[d])-h.amount, h.amount); worst == nil || f.Wait > worst.Wait {
+			if f := b.describe(now, h.account, c, c.hold(need[d])-h.amount, h.amount); f.longer(worst) {
 				worst = f
 			}
 		}
@@ -75,7 +86,10 @@ func (b *Book) topUpRefusal(now time.Time, r *Reservation, need, least Amounts) 
 // GaugeRefusal describes the gauge that is too full for a request, nil if none
 // is.
 func (b *Book) GaugeRefusal(now time.Time, r *Reservation, need Amounts) *Refusal {
-	for _, a := range r.accounts {
+	for n, a := range r.accounts {
+		if r.isShadow(n) {
+			continue
+		}
 		for i := range a.counters {
 			c := &a.counters[i]
 			if d := c.limit.Dimension; d.Gauge() && c.limit.Amount > 0 && !c.fits(c.hold(need[d])) {
@@ -93,7 +107,7 @@ func (b *Book) SpendRefusal(now time.Time, r *Reservation, least int64) *Refusal
 	var need Amounts
 	need[sluice.Spend] = least
 	if r.rates == 0 {
-		return b.refusal(now, r, need, need)
+		return b.refusal(now, r, need, need, false)
 	}
 	return b.topUpRefusal(now, r, need, need)
 }
@@ -102,7 +116,10 @@ func (b *Book) SpendRefusal(now time.Time, r *Reservation, least int64) *Refusal
 // it holds already. limited is false where no budget applies.
 func (b *Book) Room(now time.Time, r *Reservation) (room sluice.Nano, limited bool) {
 	b.advance(now)
-	for _, a := range r.accounts {
+	for n, a := range r.accounts {
+		if r.isShadow(n) {
+			continue
+		}
 		for i := range a.counters {
 			c := &a.counters[i]
 			if c.limit.Dimension != sluice.Spend || c.limit.Amount == 0 {
@@ -123,7 +140,7 @@ func (b *Book) Room(now time.Time, r *Reservation) (room sluice.Nano, limited bo
 
 func (r *Reservation) holdOf(a *Account, i int) *hold {
 	for j := range r.holds[:r.rates] {
-		if h := &r.holds[j]; h.account == a && h.counter == i {
+		if h := &r.holds[j]; h.account == a && int(h.counter) == i {
 			return h
 		}
 	}
@@ -138,8 +155,12 @@ func (b *Book) describe(now time.Time, a *Account, c *counter, h, own int64) *Re
 		Used: c.used(), Held: c.inFlight(),
 		InFlight: add(c.free(), c.pending()-own) >= h,
 	}
+	if c.limit.Window == sluice.PerRun {
+		f.InFlight = f.InFlight && c.limit.Dimension != sluice.RunTime
+		f.Spent = !f.InFlight
+	}
 	switch w := c.limit.Window; {
-	case w == sluice.NoWindow:
+	case w == sluice.NoWindow || w == sluice.PerRun:
 	case w.Fixed():
 		f.Reset = time.Unix(b.calendar.end[w], 0).UTC()
 		if !f.InFlight {

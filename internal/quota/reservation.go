@@ -11,9 +11,12 @@ import (
 // be used again for the next request; the zero value is closed.
 type Reservation struct {
 	accounts []*Account
-	holds    []hold  // rates and budgets, then gauges
-	rates    int     // how many of holds are rates and budgets
-	posted   Amounts // by Post, of attempts that have ended
+	shadow   uint8    // bit i: accounts[i] lets in what does not fit
+	would    *Refusal // by the shadows; nil if all fitted
+	holds    []hold   // rates and budgets, then gauges
+	rates    int      // how many of holds are rates and budgets
+	bound    Amounts  // what one attempt can use at most
+	posted   Amounts  // by Post, of attempts that have ended
 	state    state
 }
 
@@ -28,8 +31,10 @@ const (
 // hold is what one reservation has taken from one counter.
 type hold struct {
 	account *Account
-	counter int   // index in account.counters
+	counter int32 // index in account.counters
+	shadow  bool  // of an account that lets in what does not fit
 	amount  int64 // held now
+	over    int64 // its part of counter.over
 	charged int64 // what the expiry charged
 	mark    int64 // see counter.mark
 }
@@ -49,6 +54,16 @@ func (r *Reservation) Open() bool { return r.state == open }
 // Expired reports whether the reservation can be settled late.
 func (r *Reservation) Expired() bool { return r.state == expired }
 
+// Would is the limit that would have kept the request out, or waiting, had it
+// not been a shadow. Nil if there was none.
+func (r *Reservation) Would() *Refusal { return r.would }
+
+// Bound tells what one attempt can use at most, before Reserve or TopUp: what
+// of it is not held may become debt. What is less than the hold counts as that.
+func (r *Reservation) Bound(most Amounts) { r.bound = most }
+
+func (r *Reservation) isShadow(i int) bool { return r.shadow>>i&1 != 0 }
+
 // Accounts are those that the reservation holds from.
 func (r *Reservation) Accounts() []*Account { return r.accounts }
 
@@ -62,7 +77,8 @@ func (r *Reservation) reset() {
 	clear(r.accounts)
 	clear(r.holds)
 	r.accounts, r.holds, r.rates = r.accounts[:0], r.holds[:0], 0
-	r.posted = Amounts{}
+	r.shadow, r.would = 0, nil
+	r.bound, r.posted = Amounts{}, Amounts{}
 }
 
 func (r *Reservation) close() {
@@ -76,10 +92,13 @@ func (r *Reservation) close() {
 // need is what is held; a limit below least can never admit the request, in any
 // dimension, gauges too. Nil when it was taken, else the limit in the way, and
 // nothing was taken. REQUIRES: r is open and holds nothing.
+//
+// What only shadows have no room for is let in. It takes nothing from them: they
+// go on as if it had been refused, but for windows, which count what is used.
 func (b *Book) Reserve(now time.Time, r *Reservation, need, least Amounts) *Refusal {
 	b.advance(now)
-	fits := true
-	for _, a := range r.accounts {
+	fits, shadows := true, true
+	for n, a := range r.accounts {
 		for i := range a.counters {
 			c := &a.counters[i]
 			if c.limit.Amount == 0 {
@@ -87,18 +106,32 @@ func (b *Book) Reserve(now time.Time, r *Reservation, need, least Amounts) *Refu
 			}
 			c.refresh(b.tick, &b.calendar)
 			d := c.limit.Dimension
-			if c.limit.Amount < least[d] || !d.Gauge() && !c.fits(c.hold(need[d])) {
+			switch {
+			case c.limit.Amount >= least[d] && (d.Gauge() || c.fits(c.hold(need[d]))):
+			case r.isShadow(n):
+				shadows = false
+			default:
 				fits = false
 			}
 		}
 	}
 	if !fits {
-		return b.refusal(now, r, need, least)
+		return b.refusal(now, r, need, least, false)
 	}
-	for _, a := range r.accounts {
+	if !shadows {
+		r.would = b.refusal(now, r, need, least, true)
+	}
+	for n, a := range r.accounts {
+		out := !shadows && r.isShadow(n)
 		for i := range a.counters {
-			if c := &a.counters[i]; !c.limit.Dimension.Gauge() {
-				r.take(a, i, b.limited(c, need))
+			c := &a.counters[i]
+			switch {
+			case c.limit.Dimension.Gauge() || c.limit.Dimension == sluice.RunTime:
+			case !out:
+				r.take(n, i, b.limited(c, need))
+			case spans(c.limit.Window):
+				c.refresh(b.tick, &b.calendar)
+				r.take(n, i, 0)
 			}
 		}
 	}
@@ -116,29 +149,48 @@ func (b *Book) limited(c *counter, need Amounts) int64 {
 	return c.hold(max(0, need[c.limit.Dimension]))
 }
 
-func (r *Reservation) take(a *Account, i int, n int64) {
+func (r *Reservation) take(at, i int, n int64) {
+	a := r.accounts[at]
 	c := &a.counters[i]
-	h := hold{account: a, counter: i, amount: n, mark: c.mark()}
+	h := hold{account: a, counter: int32(i), shadow: r.isShadow(at), amount: n, mark: c.mark()}
 	c.take(n, h.mark)
+	r.expose(&h, c)
 	r.holds = append(r.holds, h)
+}
+
+// expose notes how much more than it holds an attempt can use.
+func (r *Reservation) expose(h *hold, c *counter) {
+	over := max(0, r.bound[c.limit.Dimension]-h.amount)
+	if c.limit.Amount == 0 || c.limit.Dimension.Gauge() {
+		over = 0
+	}
+	c.over += over - h.over
+	h.over = over
 }
 
 // TakeGauges takes concurrency and KV tokens from every account, all or
 // nothing. It returns nil, or the first account whose gauge is too full.
 // REQUIRES: r is open and holds no gauges.
 func (b *Book) TakeGauges(r *Reservation, need Amounts) (blocked *Account) {
-	for _, a := range r.accounts {
+	for n, a := range r.accounts {
 		for i := range a.counters {
 			c := &a.counters[i]
-			if d := c.limit.Dimension; d.Gauge() && c.limit.Amount > 0 && !c.fits(c.hold(need[d])) {
+			d := c.limit.Dimension
+			if !d.Gauge() || c.limit.Amount == 0 || c.fits(c.hold(need[d])) {
+				continue
+			}
+			if !r.isShadow(n) {
 				return a
+			}
+			if r.would == nil {
+				r.would = b.describe(b.base.Add(time.Duration(b.tick)), a, c, c.hold(need[d]), 0)
 			}
 		}
 	}
-	for _, a := range r.accounts {
+	for n, a := range r.accounts {
 		for i := range a.counters {
 			if c := &a.counters[i]; c.limit.Dimension.Gauge() {
-				r.take(a, i, b.limited(c, need))
+				r.take(n, i, b.limited(c, need))
 			}
 		}
 	}
@@ -166,7 +218,7 @@ func (b *Book) TopUp(now time.Time, r *Reservation, need, least Amounts) *Refusa
 		c := h.of()
 		c.refresh(b.tick, &b.calendar)
 		d := c.limit.Dimension
-		if c.limit.Amount == 0 {
+		if c.limit.Amount == 0 || h.shadow {
 			continue
 		}
 		if c.limit.Amount < least[d] || !h.grows(need[d]) {
@@ -176,10 +228,11 @@ func (b *Book) TopUp(now time.Time, r *Reservation, need, least Amounts) *Refusa
 	for i := range r.holds[:r.rates] {
 		h := &r.holds[i]
 		c := h.of()
-		if more := b.limited(c, need) - h.amount; more > 0 {
+		if more := b.limited(c, need) - h.amount; more > 0 && (!h.shadow || h.grows(need[c.limit.Dimension])) {
 			h.amount += more
 			c.take(more, h.mark)
 		}
+		r.expose(h, c)
 	}
 	return nil
 }
@@ -196,6 +249,9 @@ func (b *Book) Post(now time.Time, r *Reservation, used Amounts) {
 		covered := min(n, h.amount)
 		c.settle(covered, n, h.mark)
 		h.amount -= covered
+		debt := min(max(n-covered, 0), h.over)
+		h.over -= debt
+		c.over -= debt
 	}
 	for d := range used {
 		r.posted[d] = add(r.posted[d], used[d])
@@ -229,6 +285,7 @@ func (b *Book) finish(now time.Time, r *Reservation, actual Amounts) {
 		c := h.of()
 		c.refresh(b.tick, &b.calendar)
 		d := c.limit.Dimension
+		c.over -= h.over
 		c.settle(h.amount, actual[d]-r.posted[d]-h.charged, h.mark)
 	}
 	r.close()
@@ -249,7 +306,8 @@ func (b *Book) Expire(now time.Time, r *Reservation) {
 		c := h.of()
 		c.refresh(b.tick, &b.calendar)
 		c.settle(h.amount, h.amount, h.mark)
-		h.charged, h.amount = h.amount, 0
+		c.over -= h.over
+		h.charged, h.amount, h.over = h.amount, 0, 0
 	}
 	r.state = expired
 }

@@ -15,11 +15,11 @@ type LimitState struct {
 }
 
 // Limits appends the counters of the caller's own scopes, those up to tenant ×
-// model: the very figures that decide.
+// model: the very figures that decide. Shadows decide nothing.
 func (b *Book) Limits(now time.Time, r *Reservation, to []LimitState) []LimitState {
 	b.advance(now)
-	for _, a := range r.accounts {
-		if a.owner.Scope > sluice.ScopeTenantModel {
+	for n, a := range r.accounts {
+		if a.owner.Scope > sluice.ScopeTenantModel || r.isShadow(n) {
 			continue
 		}
 		for i := range a.counters {
@@ -30,7 +30,7 @@ func (b *Book) Limits(now time.Time, r *Reservation, to []LimitState) []LimitSta
 			c.refresh(b.tick, &b.calendar)
 			s := LimitState{Scope: a.owner.Scope, Limit: c.limit, Remaining: max(0, c.free())}
 			switch w := c.limit.Window; {
-			case w == sluice.NoWindow:
+			case w == sluice.NoWindow || w == sluice.PerRun:
 			case w.Fixed():
 				s.Reset = b.calendar.until(w, now)
 			default:
@@ -48,6 +48,7 @@ type CounterView struct {
 	Used      int64        // spent, in the limit's unit; 0 for gauges
 	Held      int64        // by requests in flight
 	Remaining int64        // may be negative: a debt
+	Exposed   int64        // Σ over live holds of (bound − hold): how much further into debt they can take it
 	Previous  int64        // what the window before this one took; fixed windows only
 }
 
@@ -57,7 +58,7 @@ func (b *Book) View(now time.Time, a *Account, to []CounterView) []CounterView {
 	for i := range a.counters {
 		c := &a.counters[i]
 		c.refresh(b.tick, &b.calendar)
-		to = append(to, CounterView{Limit: c.limit, Used: c.used(), Held: c.inFlight(), Remaining: c.free(), Previous: c.previous.posted})
+		to = append(to, CounterView{Limit: c.limit, Used: c.used(), Held: c.inFlight(), Remaining: c.free(), Exposed: c.over, Previous: c.previous.posted})
 	}
 	return to
 }
