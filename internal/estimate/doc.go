@@ -109,7 +109,9 @@
 //     observations once 256 are held. The first level with 20 observations answers;
 //     without any, 512 tokens are held. A hold never exceeds its bound. Of an
 //     answer that has come to n tokens and goes on, [Model.Remaining] expects the
-//     mean of those that had n or more.
+//     mean of those that had n or more. That n was reached is learned too
+//     ([Model.ObserveCut]): long answers are cut more often than short ones, and
+//     those that end would alone teach that answers are short.
 //   - [Model.Generated] says how much of an answer that nobody has seen has been
 //     generated after a time. By backend, or by model while it has fewer than 8
 //     points, it is the inverse of the least-squares line of time over tokens,

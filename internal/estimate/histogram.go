@@ -24,6 +24,7 @@ type histogram struct {
 	counts [numBuckets]uint16 // in 1/grain
 	total  int64
 	seen   int64 // observations ever, up to warmOutputs
+	drawn  uint8 // draws ever, modulo 256
 }
 
 func (h *histogram) add(n sluice.Tokens) {
@@ -60,7 +61,7 @@ func (h *histogram) mean() sluice.Tokens { return h.meanFrom(0) }
 func (h *histogram) meanFrom(n sluice.Tokens) sluice.Tokens {
 	sum, count := int64(0), int64(0)
 	for i := bucket(n); i < numBuckets; i++ {
-		if c := int64(h.counts[i]); c > 0 {
+		if c := h.countFrom(i, n); c > 0 {
 			sum += c * int64(max(lowerEdge(i), n)+upperEdge(i))
 			count += c
 		}
@@ -69,6 +70,36 @@ func (h *histogram) meanFrom(n sluice.Tokens) sluice.Tokens {
 		return 0
 	}
 	return sluice.Tokens((sum + 2*count - 1) / (2 * count))
+}
+
+// drawFrom is one of what is at least n, n if there is none: each time at another
+// of 16 places, from the smallest to the largest, in an order in which any few that
+// follow each other are spread over all.
+func (h *histogram) drawFrom(n sluice.Tokens) sluice.Tokens {
+	count := int64(0)
+	for i := bucket(n); i < numBuckets; i++ {
+		count += h.countFrom(i, n)
+	}
+	place := 2*int64(bits.Reverse8(h.drawn)>>4) + 1 // of 32
+	h.drawn++
+	sum := int64(0)
+	for i := bucket(n); i < numBuckets; i++ {
+		if sum += h.countFrom(i, n); sum*32 > count*place {
+			return (max(lowerEdge(i), n) + upperEdge(i) + 1) / 2
+		}
+	}
+	return max(n, 0)
+}
+
+// countFrom is how much of a bucket is at least n, in 1/256 of its unit: a bucket
+// that n is in is taken to be evenly filled.
+func (h *histogram) countFrom(i int, n sluice.Tokens) int64 {
+	c := int64(h.counts[i]) << 8
+	low, high := lowerEdge(i), upperEdge(i)
+	if n <= low || c == 0 {
+		return c
+	}
+	return c * int64(high-min(n, high)+1) / int64(high-low+1)
 }
 
 // bucket is where n belongs: 0 to 15 by themselves, then steps to the octave.

@@ -167,3 +167,16 @@ func (m *Model) ObserveOutput(k Key, reported sluice.Tokens) {
 	m.tenants.put(k.scope()).add(reported)
 	m.models.put(k.Model).add(reported)
 }
+
+// ObserveCut learns from a request that nobody saw the end of, when its output had
+// come to least, of a backend that goes on regardless: what it had in the end is
+// taken to be one of those that had as much. Without it only answers that are short
+// enough to be waited for would teach how long answers are. Nothing is learned
+// while nothing is known of those, nor of least alone if that is not positive.
+func (m *Model) ObserveCut(k Key, least, bound sluice.Tokens) {
+	h := m.outputs(k)
+	if h == nil || least <= 0 {
+		return
+	}
+	m.ObserveOutput(k, min(h.drawFrom(least), bound))
+}

@@ -247,6 +247,7 @@ func TestHoldIsWithinItsBound(t *testing.T) {
 		}
 		for range rapid.IntRange(0, 60).Draw(t, "observations") {
 			m.ObserveOutput(k(), sluice.Tokens(rapid.Int64().Draw(t, "reported")))
+			m.ObserveCut(k(), sluice.Tokens(rapid.Int64().Draw(t, "cut")), sluice.Tokens(rapid.Int64().Draw(t, "cut bound")))
 		}
 		bound := sluice.Tokens(rapid.Int64().Draw(t, "bound"))
 		e, h := m.Output(k(), bound)

@@ -198,3 +198,46 @@ func TestRemaining(t *testing.T) {
 		}
 	}
 }
+
+// Of answers that are given up after a time that says nothing of their length the
+// ends are never seen: what is learned all the same is how long they were.
+func TestCutAnswersTeach(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		draw func(*rand.Rand) sluice.Tokens
+		off  float64 // in per cent
+	}{
+		{"even", func(r *rand.Rand) sluice.Tokens { return 20 + sluice.Tokens(r.IntN(300)) }, 3},
+		// Of more than the longest that is remembered nothing is known.
+		{"wide", func(r *rand.Rand) sluice.Tokens { return 1 + sluice.Tokens(r.ExpFloat64()*400) }, 8},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			m, k, r := New(Options{}), key("acme", "m", "task"), rand.New(rand.NewPCG(5, 6))
+			var longest sluice.Tokens
+			for range 100 {
+				n := tt.draw(r)
+				m.ObserveOutput(k, n)
+				longest = max(longest, n)
+			}
+			var charged, want, all, calls sluice.Tokens
+			for range 3000 {
+				n, cut := tt.draw(r), sluice.Tokens(r.IntN(int(longest)))
+				all, calls = all+n, calls+1
+				if n <= cut {
+					m.ObserveOutput(k, n)
+					continue
+				}
+				charged += m.Remaining(k, cut, 1<<20)
+				want += n
+				m.ObserveCut(k, cut, 1<<20)
+			}
+			off := 100 * float64(charged-want) / float64(want)
+			mean, _ := m.Output(k, 1<<20)
+			meanOff := 100 * (float64(mean*calls)/float64(all) - 1)
+			t.Logf("cut answers are charged %+.1f %% off, the mean of all is %+.1f %% off", off, meanOff)
+			if max(off, -off) > tt.off || max(meanOff, -meanOff) > tt.off {
+				t.Errorf("cut answers are charged %+.1f %% off, the mean of all is %+.1f %% off", off, meanOff)
+			}
+		})
+	}
+}

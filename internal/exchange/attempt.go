@@ -28,10 +28,11 @@ type attempt struct {
 	tap    *wire.Tap
 	times  times
 
-	sent       bool // the backend can have begun to work
-	refused    bool // it answered an error: it did not
-	content    bool // content has reached the client
-	told       bool // it told of an error of its own inside its answer
+	sent       bool          // the backend can have begun to work
+	refused    bool          // it answered an error: it did not
+	least      sluice.Tokens // that the output had come to when it was cut, as far as is known
+	content    bool          // content has reached the client
+	told       bool          // it told of an error of its own inside its answer
 	provider   string
 	failure    *sluice.Error // nil when it completed
 	retryAfter time.Duration

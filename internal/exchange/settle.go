@@ -124,6 +124,7 @@ func (t *turn) finish(a *attempt, e *sluice.Error) {
 	t.record(&entry)
 	t.learn(a, u)
 	t.learnPace(a, u)
+	t.learnCut(a)
 }
 
 // add sums up attempts.

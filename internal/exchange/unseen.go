@@ -41,15 +41,19 @@ func (t *turn) withUnseen(a *attempt, u sluice.Usage) sluice.Usage {
 	switch {
 	case !t.r.Head.Stream:
 		n, known := t.generated(a, a.times.untilHead())
-		if !known {
+		switch {
+		case !known:
 			n = t.plan.work.Output
+		case n < t.plan.work.OutputHold: // else it may be one that hangs
+			a.least = n
 		}
 		if !stops {
 			n = t.remaining(a, n)
 		}
 		u.Output = max(u.Output, n-u.Reasoning)
 	case !stops:
-		u.Output = max(u.Output, t.remaining(a, u.OutputTotal())-u.Reasoning)
+		a.least = u.OutputTotal()
+		u.Output = max(u.Output, t.remaining(a, a.least)-u.Reasoning)
 	case a.tap.Covered() == 0:
 		u.Reasoning = max(u.Reasoning, t.hidden(a))
 	}
@@ -95,6 +99,17 @@ func (t *turn) hidden(a *attempt) sluice.Tokens {
 	}
 	n, _ := t.generated(a, after)
 	return max(n-a.times.firstSeen, 0)
+}
+
+// learnCut takes into the estimates that an answer which the client did not wait for
+// had come to some length, where the backend goes on to the end of it.
+func (t *turn) learnCut(a *attempt) {
+	if a.least <= 0 || a.failure == nil || a.failure.Kind != sluice.KindCancelled || a.place.Backend.StopsOnCancel || !a.sent {
+		return
+	}
+	t.x.mu.Lock()
+	defer t.x.mu.Unlock()
+	t.x.o.Learned.ObserveCut(t.key(a.place.Backend), a.least, t.bound(a))
 }
 
 // learnPace takes into the estimates how long a complete answer took.
