@@ -7,11 +7,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"sluice"
 	"sluice/internal/auth"
+	"sluice/internal/quota"
 )
 
 // Limits are limits by name, as the configuration writes them:
@@ -24,8 +26,8 @@ type Limits map[string]Amount
 // an integer or a text such as "200k", "1M", "$100" or "none"; null says nothing.
 type Amount struct {
 	text  string // as it was written; empty says nothing
-	known bool   // n and spend are set, and count
-	spend bool
+	known bool   // n and of are set, and count
+	of    sluice.Dimension
 	n     int64
 }
 
@@ -46,8 +48,8 @@ func (a Amount) MarshalJSON() ([]byte, error) {
 	switch {
 	case a.known && a.n == auth.Unlimited:
 		return json.Marshal(unlimited)
-	case a.known && a.spend:
-		return json.Marshal(sluice.Nano(a.n).String())
+	case a.known && (a.of == sluice.Spend || a.of == sluice.RunTime):
+		return json.Marshal(a.String())
 	case a.known:
 		return json.Marshal(a.n)
 	case a.text == "":
@@ -75,8 +77,10 @@ func (a Amount) String() string {
 	switch {
 	case a.known && a.n == auth.Unlimited:
 		return unlimited
-	case a.known && a.spend:
+	case a.known && a.of == sluice.Spend:
 		return sluice.Nano(a.n).String()
+	case a.known && a.of == sluice.RunTime:
+		return time.Duration(a.n).Round(time.Second).String()
 	case a.known:
 		return strconv.FormatInt(a.n, 10)
 	}
@@ -94,8 +98,11 @@ func (Amount) Schema(huma.Registry) *huma.Schema {
 // LimitName is the name of a limit: its dimension, and its window unless it is a
 // gauge.
 func LimitName(d sluice.Dimension, w sluice.Window) string {
-	if w == sluice.NoWindow {
+	switch w {
+	case sluice.NoWindow:
 		return d.String()
+	case sluice.PerRun:
+		return quota.RunBoundName(d)
 	}
 	return d.String() + "_per_" + w.String()
 }
@@ -107,7 +114,7 @@ func limitsOf(ls []sluice.Limit) Limits {
 	}
 	out := make(Limits, len(ls))
 	for _, l := range ls {
-		out[LimitName(l.Dimension, l.Window)] = Amount{n: l.Amount, spend: l.Dimension == sluice.Spend, known: true}
+		out[LimitName(l.Dimension, l.Window)] = amount(l.Amount, l.Dimension)
 	}
 	return out
 }
@@ -154,11 +161,11 @@ func parseLimit(name string, a Amount, param string) (sluice.Limit, error) {
 	var l sluice.Limit
 	where := param + "." + name
 	dim, win, windowed := strings.Cut(name, "_per_")
-	if err := l.Dimension.UnmarshalText([]byte(dim)); err != nil {
+	if err := l.Dimension.UnmarshalText([]byte(dim)); err != nil || l.Dimension > sluice.Spend {
 		return l, hinted(sluice.Invalid(where, "is not a limit"), limitHint)
 	}
 	if windowed {
-		if err := l.Window.UnmarshalText([]byte(win)); err != nil || l.Window == sluice.NoWindow {
+		if err := l.Window.UnmarshalText([]byte(win)); err != nil || l.Window == sluice.NoWindow || l.Window == sluice.PerRun {
 			return l, hinted(sluice.Invalid(where, "has no window %q", win), "use second, minute, hour, day or month")
 		}
 	}
@@ -234,4 +241,4 @@ func parseCount(s string) (int64, error) {
 }
 
 // amount is a known figure, in nano-dollars for spend.
-func amount(n int64, spend bool) Amount { return Amount{n: n, spend: spend, known: true} }
+func amount(n int64, of sluice.Dimension) Amount { return Amount{n: n, of: of, known: true} }

@@ -25,25 +25,34 @@ type Plan struct {
 
 // PlanFields is what a plan says. In an update, fields that are left out stay.
 type PlanFields struct {
-	Class        *string           `json:"class,omitempty" enum:"interactive,standard,batch" doc:"Class of a request that asks for none"`
-	Classes      *[]string         `json:"classes,omitempty" maxItems:"3" doc:"Further classes that a request may ask for; lower ones always"`
-	Weight       *int64            `json:"weight,omitempty" minimum:"1" maximum:"1000000" doc:"Share between tenants"`
-	Models       *[]string         `json:"models,omitempty" maxItems:"1000" doc:"Public model names that are allowed; empty allows all"`
-	MaxWait      *string           `json:"max_wait,omitempty" doc:"Longest time in a queue, a Go duration; empty takes the pool's"`
-	MaxOutput    *int64            `json:"max_output,omitempty" minimum:"0" doc:"Output bound of a request that names none, in tokens; 0 takes the model's"`
-	Spend        *string           `json:"spend,omitempty" enum:"hard,soft" doc:"hard: upper bounds are held and a budget is never exceeded"`
-	BudgetStatus *int              `json:"budget_status,omitempty" enum:"402,429" doc:"Status of a spent budget in the OpenAI dialect"`
-	JournalSync  *string           `json:"journal_sync,omitempty" enum:",always,group" doc:"Whether a request waits for the disk; empty: always with hard spend"`
-	Limits       Limits            `json:"limits,omitempty" doc:"Of the whole tenant"`
-	PerProject   Limits            `json:"per_project,omitempty" doc:"Of each project"`
-	PerKey       Limits            `json:"per_key,omitempty" doc:"Of each key"`
-	PerModel     map[string]Limits `json:"per_model,omitempty" doc:"Of each tenant on one model; * is each model by itself"`
+	Class         *string           `json:"class,omitempty" enum:"interactive,standard,batch" doc:"Class of a request that asks for none"`
+	Classes       *[]string         `json:"classes,omitempty" maxItems:"3" doc:"Further classes that a request may ask for; lower ones always"`
+	Weight        *int64            `json:"weight,omitempty" minimum:"1" maximum:"1000000" doc:"Share between tenants"`
+	Models        *[]string         `json:"models,omitempty" maxItems:"1000" doc:"Public model names that are allowed; empty allows all"`
+	MaxWait       *string           `json:"max_wait,omitempty" doc:"Longest time in a queue, a Go duration; empty takes the pool's"`
+	MaxOutput     *int64            `json:"max_output,omitempty" minimum:"0" doc:"Output bound of a request that names none, in tokens; 0 takes the model's"`
+	Spend         *string           `json:"spend,omitempty" enum:"hard,soft" doc:"hard: upper bounds are held and a budget is never exceeded"`
+	BudgetStatus  *int              `json:"budget_status,omitempty" enum:"402,429" doc:"Status of a spent budget in the OpenAI dialect"`
+	JournalSync   *string           `json:"journal_sync,omitempty" enum:",always,group" doc:"Whether a request waits for the disk; empty: always with hard spend"`
+	Limits        Limits            `json:"limits,omitempty" doc:"Of the whole tenant"`
+	PerProject    Limits            `json:"per_project,omitempty" doc:"Of each project"`
+	PerKey        Limits            `json:"per_key,omitempty" doc:"Of each key"`
+	PerModel      map[string]Limits `json:"per_model,omitempty" doc:"Of each tenant on one model; * is each model by itself"`
+	PerUser       Limits            `json:"per_user,omitempty" doc:"Of each end user of the tenant"`
+	PerRun        RunLimits         `json:"per_run,omitempty" doc:"Of each run of the tenant: steps, input_tokens, output_tokens, tokens, spend, time"`
+	InputCeiling  *int64            `json:"input_ceiling,omitempty" minimum:"0" doc:"Most input tokens of one request; 0 for no bound"`
+	OutputCeiling *int64            `json:"output_ceiling,omitempty" minimum:"0" doc:"Most output tokens of one request, over all its answers; 0 for no bound"`
+	LimitsMode    *string           `json:"limits_mode,omitempty" enum:"enforce,shadow,off" doc:"shadow counts and tells what it would have refused; off counts nothing"`
 }
 
 func planView(p *auth.Plan) Plan {
 	class, weight, spend := p.Class.String(), max(p.Weight, 1), string(p.Spend)
 	out := Plan{ID: string(p.ID), Declared: place(p.Origin), Created: moment(p.Created), Updated: moment(p.Updated)}
 	out.Class, out.Weight = &class, &weight
+	mode := p.LimitsMode.String()
+	out.LimitsMode = &mode
+	out.InputCeiling, out.OutputCeiling = ceilings{&p.InputCeiling, &p.OutputCeiling}.told()
+	out.PerUser, out.PerRun = limitsOf(p.PerUser), runLimitsOf(p.PerRun)
 	if spend == "" {
 		spend = string(auth.SpendHard)
 	}
@@ -119,6 +128,12 @@ func (f *PlanFields) apply(p *auth.Plan) error {
 	if f.JournalSync != nil {
 		p.JournalSync = auth.Sync(*f.JournalSync)
 	}
+	if f.LimitsMode != nil {
+		if err := p.LimitsMode.UnmarshalText([]byte(*f.LimitsMode)); err != nil {
+			return sluice.Invalid("limits_mode", "is wrong: %s", err)
+		}
+	}
+	ceilings{&p.InputCeiling, &p.OutputCeiling}.set(f.InputCeiling, f.OutputCeiling)
 	return f.applyLimits(p)
 }
 
@@ -130,6 +145,12 @@ func (f *PlanFields) applyLimits(p *auth.Plan) (err error) {
 		return err
 	}
 	if p.PerKey, err = f.PerKey.applyTop(p.PerKey, "per_key"); err != nil {
+		return err
+	}
+	if p.PerUser, err = f.PerUser.applyTop(p.PerUser, "per_user"); err != nil {
+		return err
+	}
+	if p.PerRun, err = f.PerRun.apply(p.PerRun, "per_run", true); err != nil {
 		return err
 	}
 	if len(f.PerModel) == 0 {

@@ -229,7 +229,7 @@ type limitFact struct {
 	Reset     *time.Time       `json:"reset"`
 }
 
-func (l *limitFact) amount(n int64) Amount { return amount(n, l.Dimension == sluice.Spend) }
+func (l *limitFact) amount(n int64) Amount { return amount(n, l.Dimension) }
 
 // limitRow is one of a list of them: scope, dimension, window, amount, remaining.
 type limitRow struct{ limitFact }

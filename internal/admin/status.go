@@ -106,6 +106,7 @@ type Counter struct {
 	Used      Amount `json:"used"`
 	Held      Amount `json:"held" doc:"By requests in flight"`
 	Remaining Amount `json:"remaining"`
+	Exposed   Amount `json:"exposed" doc:"How much further requests in flight can take it into debt: their bounds less what they hold"`
 }
 
 type (
@@ -248,10 +249,10 @@ func rank(health string) int {
 func accountView(v *engine.AccountView) Account {
 	out := Account{Scope: v.Scope.String(), ID: v.ID, Tenant: v.Tenant, Open: v.Open, Counters: make([]Counter, 0, len(v.Counters))}
 	for _, c := range v.Counters {
-		spend := c.Limit.Dimension == sluice.Spend
+		of := c.Limit.Dimension
 		out.Counters = append(out.Counters, Counter{
-			Limit: LimitName(c.Limit.Dimension, c.Limit.Window), Amount: amount(c.Limit.Amount, spend),
-			Used: amount(c.Used, spend), Held: amount(c.Held, spend), Remaining: amount(c.Remaining, spend),
+			Limit: LimitName(c.Limit.Dimension, c.Limit.Window), Amount: amount(c.Limit.Amount, of),
+			Used: amount(c.Used, of), Held: amount(c.Held, of), Remaining: amount(c.Remaining, of), Exposed: amount(c.Exposed, of),
 		})
 	}
 	return out

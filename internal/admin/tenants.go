@@ -27,11 +27,12 @@ type Tenant struct {
 // TenantFields is what a tenant says. In an update, fields that are left out
 // stay.
 type TenantFields struct {
-	Name      *string   `json:"name,omitempty" maxLength:"200" doc:"For humans"`
-	Plan      *string   `json:"plan,omitempty" maxLength:"64" doc:"Empty: no limits, class standard"`
-	Suspended *bool     `json:"suspended,omitempty" doc:"None of its keys is admitted"`
-	Models    *[]string `json:"models,omitempty" maxItems:"1000" doc:"Narrows the plan's; empty changes nothing"`
-	Limits    Limits    `json:"limits,omitempty" doc:"Each replaces the plan's of the same name"`
+	Name       *string   `json:"name,omitempty" maxLength:"200" doc:"For humans"`
+	Plan       *string   `json:"plan,omitempty" maxLength:"64" doc:"Empty: no limits, class standard"`
+	Suspended  *bool     `json:"suspended,omitempty" doc:"None of its keys is admitted"`
+	Models     *[]string `json:"models,omitempty" maxItems:"1000" doc:"Narrows the plan's; empty changes nothing"`
+	Limits     Limits    `json:"limits,omitempty" doc:"Each replaces the plan's of the same name"`
+	LimitsMode *string   `json:"limits_mode,omitempty" enum:",enforce,shadow,off" doc:"In place of the plan's; empty takes the plan's"`
 }
 
 // Project holds keys; its id is unique within its tenant.
@@ -65,6 +66,10 @@ func tenantView(t *auth.Tenant) Tenant {
 		out.Models = &names
 	}
 	out.Limits = limitsOf(t.Limits)
+	if t.LimitsMode != nil {
+		mode := t.LimitsMode.String()
+		out.LimitsMode = &mode
+	}
 	for i := range t.Projects {
 		out.Projects = append(out.Projects, projectView(&t.Projects[i], t.Origin))
 	}
@@ -92,6 +97,15 @@ func (f *TenantFields) apply(t *auth.Tenant) (err error) {
 	}
 	if f.Models != nil {
 		t.Models = ids[sluice.ModelID](*f.Models)
+	}
+	if f.LimitsMode != nil {
+		t.LimitsMode = nil
+		if *f.LimitsMode != "" {
+			t.LimitsMode = new(sluice.LimitMode)
+			if err := t.LimitsMode.UnmarshalText([]byte(*f.LimitsMode)); err != nil {
+				return sluice.Invalid("limits_mode", "is wrong: %s", err)
+			}
+		}
 	}
 	t.Limits, err = f.Limits.apply(t.Limits, "limits")
 	return err

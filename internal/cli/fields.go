@@ -44,6 +44,14 @@ func limitsFlag(m map[string]string) admin.Limits {
 	return out
 }
 
+// some is a number that may not be there.
+func some(n *int64) string {
+	if n == nil {
+		return ""
+	}
+	return count(*n)
+}
+
 // limitsText writes limits on one line, by name.
 func limitsText(l admin.Limits) string {
 	names := make([]string, 0, len(l))

@@ -21,14 +21,18 @@ type keyCmd struct {
 }
 
 type keyFields struct {
-	Name    *string           `help:"A name for humans."`
-	Model   []string          `help:"Allowed public model names, of those that the project is allowed." placeholder:"MODEL"`
-	Limit   map[string]string `mapsep:"," help:"Replaces the plan's per-key limit of the same name; none lifts it, default takes the plan's." placeholder:"NAME=AMOUNT"`
-	Expires *string           `help:"When it ends: 720h from now, 2027-01-31, or empty for never." placeholder:"WHEN"`
+	Name          *string           `help:"A name for humans."`
+	Model         []string          `help:"Allowed public model names, of those that the project is allowed." placeholder:"MODEL"`
+	Limit         map[string]string `mapsep:"," help:"Replaces the plan's per-key limit of the same name; none lifts it, default takes the plan's." placeholder:"NAME=AMOUNT"`
+	PerRun        map[string]string `mapsep:"," help:"Replaces the plan's bound of each run of the same name." placeholder:"NAME=AMOUNT"`
+	InputCeiling  *int64            `help:"Lowers the plan's most input tokens of one request." placeholder:"N"`
+	OutputCeiling *int64            `help:"Lowers the plan's most output tokens of one request." placeholder:"N"`
+	Expires       *string           `help:"When it ends: 720h from now, 2027-01-31, or empty for never." placeholder:"WHEN"`
 }
 
 func (f *keyFields) fields() admin.KeyFields {
-	return admin.KeyFields{Name: f.Name, Models: names(f.Model), Limits: limitsFlag(f.Limit), Expires: f.Expires}
+	return admin.KeyFields{Name: f.Name, Models: names(f.Model), Limits: limitsFlag(f.Limit), Expires: f.Expires,
+		PerRun: admin.RunLimits(limitsFlag(f.PerRun)), InputCeiling: f.InputCeiling, OutputCeiling: f.OutputCeiling}
 }
 
 type keyListCmd struct {
@@ -74,7 +78,8 @@ func (c *keyListCmd) Run(ctx context.Context, env *Env) error {
 
 func keyRows(k *admin.Key) [][]string {
 	rows := pairs("key", k.ID, "tenant", k.Tenant, "project", k.Project, "env", k.Env, "name", k.Name, "state", k.State,
-		"models", strings.Join(k.Models, " "), "limits", limitsText(k.Limits), "expires", stamp(k.Expires), "revoked", stamp(k.Revoked))
+		"models", strings.Join(k.Models, " "), "limits", limitsText(k.Limits), "per run", limitsText(admin.Limits(k.PerRun)),
+		"input ceiling", some(k.InputCeiling), "output ceiling", some(k.OutputCeiling), "expires", stamp(k.Expires), "revoked", stamp(k.Revoked))
 	for i, s := range k.Secrets {
 		ends := stamp(s.Ends)
 		if ends == "" {

@@ -31,6 +31,11 @@ type planFields struct {
 	Limit           map[string]string `mapsep:"," help:"Of the whole tenant, such as requests_per_minute=600 or spend_per_month=$$100; none removes it." placeholder:"NAME=AMOUNT"`
 	PerKeyLimit     map[string]string `mapsep:"," help:"Of each key." placeholder:"NAME=AMOUNT"`
 	PerProjectLimit map[string]string `mapsep:"," help:"Of each project." placeholder:"NAME=AMOUNT"`
+	PerUserLimit    map[string]string `mapsep:"," help:"Of each end user of the tenant." placeholder:"NAME=AMOUNT"`
+	PerRunLimit     map[string]string `mapsep:"," help:"Of each run: steps, input_tokens, output_tokens, tokens, spend, time." placeholder:"NAME=AMOUNT"`
+	InputCeiling    *int64            `help:"Most input tokens of one request; 0 for no bound." placeholder:"N"`
+	OutputCeiling   *int64            `help:"Most output tokens of one request; 0 for no bound." placeholder:"N"`
+	LimitsMode      *string           `enum:"enforce,shadow,off" help:"What becomes of what does not fit: ${enum}." placeholder:"MODE"`
 }
 
 func (f *planFields) fields() admin.PlanFields {
@@ -38,6 +43,8 @@ func (f *planFields) fields() admin.PlanFields {
 		Class: f.Class, Classes: names(f.AllowClass), Weight: f.Weight, Models: names(f.Model), MaxWait: f.MaxWait, MaxOutput: f.MaxOutput,
 		Spend: f.Spend, BudgetStatus: f.BudgetStatus, JournalSync: f.JournalSync,
 		Limits: limitsFlag(f.Limit), PerKey: limitsFlag(f.PerKeyLimit), PerProject: limitsFlag(f.PerProjectLimit),
+		PerUser: limitsFlag(f.PerUserLimit), PerRun: admin.RunLimits(limitsFlag(f.PerRunLimit)),
+		InputCeiling: f.InputCeiling, OutputCeiling: f.OutputCeiling, LimitsMode: f.LimitsMode,
 	}
 }
 
@@ -71,13 +78,11 @@ func planView(p *admin.Plan) view {
 	if p.BudgetStatus != nil {
 		status = strconv.Itoa(*p.BudgetStatus)
 	}
-	output := ""
-	if p.MaxOutput != nil {
-		output = count(*p.MaxOutput)
-	}
+	output := some(p.MaxOutput)
 	rows := pairs("plan", p.ID, "class", deref(p.Class), "classes", join(p.Classes), "weight", count(deref(p.Weight)), "models", join(p.Models),
 		"max wait", deref(p.MaxWait), "max output", output, "spend", deref(p.Spend), "budget status", status, "journal sync", deref(p.JournalSync),
-		"limits", limitsText(p.Limits), "per project", limitsText(p.PerProject), "per key", limitsText(p.PerKey))
+		"limits", limitsText(p.Limits), "per project", limitsText(p.PerProject), "per key", limitsText(p.PerKey), "per user", limitsText(p.PerUser),
+		"per run", limitsText(admin.Limits(p.PerRun)), "input ceiling", some(p.InputCeiling), "output ceiling", some(p.OutputCeiling), "limits mode", deref(p.LimitsMode))
 	for _, m := range sortedKeys(p.PerModel) {
 		rows = append(rows, []string{"per model " + m, limitsText(p.PerModel[m])})
 	}

@@ -3,8 +3,9 @@
 //
 // # Model
 //
-// An [Account] belongs to an [Owner]: a key, project, tenant, tenant × model,
-// model, or the fleet. It has one counter per limit, of one of three kinds.
+// An [Account] belongs to an [Owner]: a key, a user or run of a tenant, a project,
+// tenant, tenant × model, model, or the fleet. It has one counter per limit, of one
+// of three kinds.
 //
 //	bucket   requests and tokens per second or minute. level refills at
 //	         amount ÷ period up to amount, in exact integer arithmetic: the
@@ -13,7 +14,8 @@
 //	         (level + returnable ≤ amount): a long one buys no second burst.
 //	window   anything per hour, day or month: posted + held ≤ amount. The
 //	         window's start is the counter's identity, so that no job resets it;
-//	         a counter keeps the window in force and the one before.
+//	         a counter keeps the window in force and the one before. A run is a
+//	         window of its own, without an end; its time is posted as it passes.
 //	gauge    concurrency and KV tokens: the sum of live holds.
 //
 // A [Reservation] refers to the accounts of one request, found once by
@@ -52,11 +54,34 @@
 // is spent. Where only requests in flight are in the way their end decides, and no
 // time is given. Scope order breaks ties.
 //
+// # Runs
+//
+// A run has its plan's bounds, and what its requests ask for on top ([Claim].Asked):
+// the tightest that any of them has asked for, from then on. It counts in every
+// dimension from its first request on, so that a bound that comes late finds what
+// was taken before. A bound of a run that is spent stays so: the refusal has no time
+// to come back, and Spent is set.
+//
+// # Shadows
+//
+// A claim whose Shadow is set refuses nothing. What does not fit is let in,
+// [Reservation.Would] tells the limit, and the shadows go on as if it had been
+// refused: it takes nothing from their buckets and gauges, else one overload would
+// make every later request one that would have been refused. Windows count what it
+// used, since that was spent. Limits that are enforced beside them decide first.
+//
+// # Debt
+//
+// What a live reservation can use beyond what it holds ([Reservation.Bound]) is what
+// it can still drive a counter into debt by. Σ of that is kept per counter, as
+// CounterView.Exposed. Nothing forgives a debt: it is waited out.
+//
 // # Invariants
 //
 //   - Over any interval t, the actual use of what a bucket admitted in it is at
 //     most amount + amount × t ÷ period + Σ over those that still run of what they
-//     use beyond their holds.
+//     use beyond their holds. A debt is never more than what was exposed when the
+//     last hold was taken.
 //   - posted + held ≤ amount for a window whose users never use more than they
 //     hold (hard spend).
 //   - A gauge, and the held part of every counter, is Σ of live holds, and zero
@@ -68,7 +93,12 @@
 //
 // # Memory
 //
-// Accounts are created by the first request that has limits for them. One that
+// Accounts are created by the first request that has limits for them, with those
+// limits, before it is let in. Users and runs have any name that a caller likes, so
+// at most MaxLabelled of their accounts are kept, and MaxLabelledOf of one tenant's;
+// ids beyond that share one account of their tenant, which has the limits of one. A
+// run is forgotten after RunIdle without a request, or its time if that is longer;
+// another with its name begins anew. An account that
 // nothing refers to, with full buckets, empty gauges and unspent windows, is as
 // good as new; each creation looks at two others and forgets those. A reservation's
 // memory is used again, so that reserve and settle allocate nothing in steady

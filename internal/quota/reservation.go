@@ -54,7 +54,7 @@ func (r *Reservation) Open() bool { return r.state == open }
 // Expired reports whether the reservation can be settled late.
 func (r *Reservation) Expired() bool { return r.state == expired }
 
-// Would is the limit that would have kept the request out, or waiting, had it
+// Would, after Reserve and again after TakeGauges, is the limit that would have kept the request out, or waiting, had it
 // not been a shadow. Nil if there was none.
 func (r *Reservation) Would() *Refusal { return r.would }
 
@@ -172,7 +172,11 @@ func (r *Reservation) expose(h *hold, c *counter) {
 // nothing. It returns nil, or the first account whose gauge is too full.
 // REQUIRES: r is open and holds no gauges.
 func (b *Book) TakeGauges(r *Reservation, need Amounts) (blocked *Account) {
+	out := r.would != nil // a shadow would have refused it already
 	for n, a := range r.accounts {
+		if out && r.isShadow(n) {
+			continue
+		}
 		for i := range a.counters {
 			c := &a.counters[i]
 			d := c.limit.Dimension
@@ -188,6 +192,9 @@ func (b *Book) TakeGauges(r *Reservation, need Amounts) (blocked *Account) {
 		}
 	}
 	for n, a := range r.accounts {
+		if out && r.isShadow(n) {
+			continue
+		}
 		for i := range a.counters {
 			if c := &a.counters[i]; c.limit.Dimension.Gauge() {
 				r.take(n, i, b.limited(c, need))

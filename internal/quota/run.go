@@ -10,13 +10,15 @@ import (
 	"sluice"
 )
 
-// RunBounds are the names of a run's bounds, in the order in which they are
-// told, and what each counts.
-var RunBounds = [...]struct {
+// RunBound is one thing that a run can be bounded by.
+type RunBound struct {
 	Name string
 	Of   sluice.Dimension
 	Doc  string
-}{
+}
+
+// RunBounds are all of them, in the order in which they are told.
+var RunBounds = [...]RunBound{
 	{"steps", sluice.Requests, "requests of the run"},
 	{"input_tokens", sluice.InputTokens, "input tokens of all its requests"},
 	{"output_tokens", sluice.OutputTokens, "output tokens of all its requests"},

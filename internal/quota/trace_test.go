@@ -15,9 +15,12 @@ import (
 
 // TestTraces runs testdata/*.dd: a command per step and what it answers.
 //
-//	limits scope=S [id=I] [part=P]      lines "dimension window amount"
+//	limits scope=S [id=I] [part=P] [shadow]   lines "dimension window amount"
+//	asks scope=S [id=I] [part=P]        the same, for what a request asks of its run
+//	bound all=n [tenant=n]              the most accounts that callers name
 //	at T | advance D | back D           the clock
-//	reserve r dim=n… [least-dim=n]      over every owner that has limits
+//	only                                forgets the owners, not their accounts
+//	reserve r dim=n… [least-dim=n] [most-dim=n]   over every owner that has limits
 //	gauges r dim=n… | return r
 //	topup r dim=n… | post r dim=n…
 //	settle r dim=n… | late r dim=n… | release r | expire r | forget r
@@ -35,6 +38,8 @@ type script struct {
 	now    time.Time
 	owners []quota.Owner
 	limits map[quota.Owner][]sluice.Limit
+	asked  map[quota.Owner][]sluice.Limit
+	shadow map[quota.Owner]bool
 	held   map[string]*quota.Reservation
 	need   map[string]quota.Amounts
 }
@@ -44,6 +49,8 @@ func newScript() *script {
 		book:   quota.NewBook(),
 		now:    time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC),
 		limits: make(map[quota.Owner][]sluice.Limit),
+		asked:  make(map[quota.Owner][]sluice.Limit),
+		shadow: make(map[quota.Owner]bool),
 		held:   make(map[string]*quota.Reservation),
 		need:   make(map[string]quota.Amounts),
 	}
@@ -57,6 +64,19 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 			s.owners = append(s.owners, o)
 		}
 		s.limits[o] = parseLimits(t, d.Input)
+		s.shadow[o] = d.HasArg("shadow")
+		return ""
+	case "asks":
+		s.asked[owner(t, d)] = parseLimits(t, d.Input)
+		return ""
+	case "only":
+		s.owners = nil
+		return ""
+	case "bound":
+		var all, of int
+		d.ScanArgs(t, "all", &all)
+		d.ScanArgs(t, "tenant", &of)
+		s.book.Bound(all, of)
 		return ""
 	case "at":
 		s.now = parseTime(t, d.CmdArgs[0].Key)
@@ -85,9 +105,9 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 // step runs the commands about one reservation.
 func (s *script) step(t *testing.T, d *datadriven.TestData) string {
 	id := d.CmdArgs[0].Key
-	figures, least := parseAmounts(t, d.CmdArgs[1:])
+	figures, least, most := parseAmounts(t, d.CmdArgs[1:])
 	if d.Cmd == "reserve" {
-		return s.reserve(id, figures, least)
+		return s.reserve(id, figures, least, most)
 	}
 	r := s.held[id]
 	switch d.Cmd {
@@ -95,7 +115,7 @@ func (s *script) step(t *testing.T, d *datadriven.TestData) string {
 		if a := s.book.TakeGauges(r, figures); a != nil {
 			return "blocked by " + ownerText(a.Owner()) + "\n" + refusalText(s.now, s.book.GaugeRefusal(s.now, r, figures))
 		}
-		return "taken"
+		return "taken" + s.would(r)
 	case "return":
 		s.book.ReturnGauges(r)
 	case "topup":
@@ -121,10 +141,10 @@ func (s *script) step(t *testing.T, d *datadriven.TestData) string {
 	return ""
 }
 
-func (s *script) reserve(id string, need, least quota.Amounts) string {
+func (s *script) reserve(id string, need, least, most quota.Amounts) string {
 	var claims []quota.Claim
 	for _, o := range s.owners {
-		claims = append(claims, quota.Claim{Owner: o, Limits: s.limits[o]})
+		claims = append(claims, quota.Claim{Owner: o, Limits: s.limits[o], Asked: s.asked[o], Shadow: s.shadow[o]})
 	}
 	r := s.held[id]
 	if r == nil || r.Open() || r.Expired() {
@@ -132,11 +152,20 @@ func (s *script) reserve(id string, need, least quota.Amounts) string {
 		s.held[id] = r
 	}
 	s.book.Open(s.now, r, claims)
+	r.Bound(most)
 	if f := s.book.Reserve(s.now, r, need, least); f != nil {
 		s.book.Release(s.now, r)
 		return refusalText(s.now, f)
 	}
-	return "held"
+	return "held" + s.would(r)
+}
+
+// would tells what a shadow would have done.
+func (s *script) would(r *quota.Reservation) string {
+	if f := r.Would(); f != nil {
+		return "; would be " + refusalText(s.now, f)
+	}
+	return ""
 }
 
 func (s *script) print() string {
@@ -149,6 +178,9 @@ func (s *script) print() string {
 		}
 		for _, c := range s.book.View(s.now, a, nil) {
 			fmt.Fprintf(&b, "%s: %s used=%d held=%d remaining=%d", ownerText(o), limitText(c.Limit), c.Used, c.Held, c.Remaining)
+			if c.Exposed != 0 {
+				fmt.Fprintf(&b, " exposed=%d", c.Exposed)
+			}
 			if c.Previous != 0 {
 				fmt.Fprintf(&b, " previous=%d", c.Previous)
 			}
@@ -163,6 +195,8 @@ func refusalText(now time.Time, f *quota.Refusal) string {
 	switch {
 	case f.Never:
 		return s + "; never fits"
+	case f.Spent:
+		return s + "; spent for good"
 	case f.InFlight && f.Wait == 0:
 		s += "; held by requests in flight"
 	case f.InFlight:
@@ -233,14 +267,17 @@ func parseLimits(t *testing.T, in string) (out []sluice.Limit) {
 
 var short = map[string]sluice.Dimension{
 	"req": sluice.Requests, "in": sluice.InputTokens, "out": sluice.OutputTokens,
-	"conc": sluice.Concurrency, "kv": sluice.KVTokens, "spend": sluice.Spend,
+	"conc": sluice.Concurrency, "kv": sluice.KVTokens, "spend": sluice.Spend, "all": sluice.AllTokens,
 }
 
-func parseAmounts(t *testing.T, args []datadriven.CmdArg) (need, least quota.Amounts) {
+func parseAmounts(t *testing.T, args []datadriven.CmdArg) (need, least, most quota.Amounts) {
 	for _, a := range args {
 		to, key := &need, a.Key
 		if k, ok := strings.CutPrefix(key, "least-"); ok {
 			to, key = &least, k
+		}
+		if k, ok := strings.CutPrefix(key, "most-"); ok {
+			to, key = &most, k
 		}
 		d, ok := short[key]
 		if !ok {
@@ -250,5 +287,5 @@ func parseAmounts(t *testing.T, args []datadriven.CmdArg) (need, least quota.Amo
 			t.Fatal(err)
 		}
 	}
-	return need, least
+	return need, least, most
 }
