@@ -173,15 +173,19 @@ type View struct {
 
 // PoolView is one pool and its queue.
 type PoolView struct {
-	ID       sluice.PoolID
-	Waiting  int
-	ByClass  [sluice.NumClasses]int
-	Bytes    int64
-	Work     sluice.Tokens
-	Oldest   time.Duration // how long its oldest request has waited
-	Wait     time.Duration // predicted for an arrival
-	Counts   sched.Counts
-	Backends []BackendView
+	ID        sluice.PoolID
+	Waiting   int
+	ByClass   [sluice.NumClasses]int
+	Bytes     int64
+	Work      sluice.Tokens
+	Oldest    time.Duration // how long its oldest request has waited
+	Wait      time.Duration // predicted for an arrival
+	Counts    sched.Counts
+	Classes   [sluice.NumClasses]sched.ClassView
+	Flows     []sched.FlowView // of each class those that fill most of the queue
+	Contracts []sched.ContractView
+	Gathering sluice.RequestID // for which what becomes free is kept
+	Backends  []BackendView
 }
 
 // BackendView is one backend's load and health.

@@ -108,14 +108,27 @@ func (e *Engine) admit(now time.Time, r *request, m *route.Model) (Verdict, *slu
 	if err != nil {
 		return Verdict{}, err
 	}
-	if bound := p.queue.Full(r.item.Bytes, r.item.Work); bound != "" {
-		return Verdict{}, queueFull(now, p, bound)
+	if bound := p.queue.FullFor(&r.item); bound != "" {
+		return Verdict{}, queueFull(now, p, bound+" of this tenant")
+	}
+	if most := e.maxWaitOf(&r.call, p); wait > most && most > 0 && p.queue.Service() > 0 {
+		return Verdict{}, tooLong(p, wait, most)
+	}
+	bound := p.queue.Full(&r.item)
+	var victim *sched.Item
+	if bound != "" {
+		if victim = p.queue.Shed(&r.item); victim == nil {
+			return Verdict{}, queueFull(now, p, bound)
+		}
 	}
 	rows := e.firstOffers(r, m, p)
 	if err := e.reserve(now, r, rows, e.book.Reserve); err != nil {
 		return Verdict{}, err
 	}
-	v := Verdict{Pool: p.id, Position: p.queue.Len(), Wait: wait}
+	if victim != nil {
+		e.endWait(victim.Value.(*request), queueFull(now, p, bound))
+	}
+	v := Verdict{Pool: p.id, Wait: wait, Position: p.position(r, wait)}
 	e.enqueue(now, r, p)
 	return v, nil
 }
@@ -168,7 +181,7 @@ func (e *Engine) enqueue(now time.Time, r *request, p *pool) {
 	r.maxWait = e.maxWaitOf(&r.call, p)
 	r.item.Since = r.since
 	r.item.Deadline = r.since.Add(r.maxWait)
-	p.queue.Push(&r.item)
+	e.push(r, p)
 }
 
 // move takes a waiting request to another pool's queue: arrival and deadline
@@ -176,5 +189,15 @@ func (e *Engine) enqueue(now time.Time, r *request, p *pool) {
 func (e *Engine) move(r *request, to *pool) {
 	r.pool.queue.Remove(&r.item, sched.Moved)
 	r.pool = to
-	to.queue.Push(&r.item)
+	e.push(r, to)
+}
+
+// push puts the request into a queue as that pool's backends see it.
+func (e *Engine) push(r *request, p *pool) {
+	w := r.work(r.bound)
+	need := r.needOfPlace()
+	r.item.Backends = p.set(r)
+	r.item.Need = sched.Amounts{sched.Slots: 1, sched.KV: int64(need.KV), sched.Prefill: int64(need.Prefill)}
+	r.item.Cost = p.cost(max(0, w.Input-w.CachedInput), min(w.Output, w.OutputBound))
+	p.queue.Push(&r.item)
 }

@@ -9,17 +9,19 @@ import (
 
 // Progress renews the hold of a running request and, the first time, frees its
 // prefill tokens on the backend.
-func (e *Engine) Progress(now time.Time, id sluice.RequestID, _ sluice.Usage) Directive {
+func (e *Engine) Progress(now time.Time, id sluice.RequestID, u sluice.Usage) Directive {
 	now = e.tick(now)
 	r := e.requests[id]
 	if r == nil || r.phase != running {
 		return Directive{Stop: true}
 	}
 	r.expires = now.Add(e.ttl(r))
+	e.correct(now, r, u, false)
 	if r.taken.Prefill == 0 {
 		return Directive{}
 	}
 	r.place.Answered(&r.taken)
+	r.pool.queue.Answered(&r.item)
 	return Directive{Advance: true}
 }
 
@@ -32,6 +34,7 @@ func (e *Engine) AttemptEnded(now time.Time, id sluice.RequestID, res Result) Ne
 		return Next{Step: Fail}
 	}
 	failed := r.place.Backend.ID
+	e.correct(now, r, res.Usage, true)
 	e.free(now, r, res.Reason, res.RetryAfter)
 	e.post(now, r, res)
 	r.phase = idle
@@ -80,7 +83,8 @@ func (e *Engine) free(now time.Time, r *request, why sluice.Reason, retryAfter t
 	if pl.Retired && pl.Running() == 0 {
 		delete(e.places, pl.Backend.ID)
 	}
-	r.pool.queue.Ended(now.Sub(r.started))
+	r.worked += r.item.Charged()
+	r.pool.queue.End(&r.item, now.Sub(r.started))
 	e.book.ReturnGauges(&r.res)
 	for _, p := range e.pools {
 		if !p.queue.Parked() {
@@ -91,6 +95,25 @@ func (e *Engine) free(now time.Time, r *request, why sluice.Reason, retryAfter t
 		}
 	}
 	e.unwatch(r)
+}
+
+// correct puts the work that the tenant is charged for the attempt right: what it
+// took in the end, or as long as it runs what is known to be more than expected.
+func (e *Engine) correct(now time.Time, r *request, u sluice.Usage, ended bool) {
+	if r.phase != running || r.call.Free {
+		return
+	}
+	w := r.work(r.bound)
+	in, out := max(0, w.Input-w.CachedInput), min(w.Output, w.OutputBound)
+	if ended {
+		in, out = u.Input+u.CacheWrite, u.OutputTotal()
+	} else {
+		if u.Source == sluice.UsageReported {
+			in = u.Input + u.CacheWrite
+		}
+		out = max(out, u.OutputTotal())
+	}
+	r.pool.queue.Correct(now, &r.item, r.pool.cost(in, out))
 }
 
 // healthChanged lets requests in pools without a backend look for another, and

@@ -27,7 +27,8 @@ func (e *Engine) Advance(now time.Time) []Grant {
 	}
 	for _, p := range e.pools {
 		for it := p.queue.Due(now); it != nil; it = p.queue.Due(now) {
-			e.endWait(it.Value, e.waitedTooLong(now, it.Value))
+			r := it.Value.(*request)
+			e.endWait(r, e.waitedTooLong(now, r))
 		}
 	}
 	out := e.grants
@@ -66,55 +67,43 @@ func (e *Engine) NextWake() (at time.Time, ok bool) {
 // serve grants what it can of a pool's queue. It reports whether a request moved
 // to another pool.
 func (e *Engine) serve(now time.Time, p *pool) (moved bool) {
-	if p.lost(now) {
-		return e.evacuate(now, p)
+	moved = e.evacuate(now, p)
+	if !p.open(now) {
+		return moved
 	}
-	for p.open(now) {
-		it := p.queue.Head()
-		if it == nil {
-			break
-		}
-		r := it.Value
-		left := p.judge(now, r)
-		if i := route.Choose(p.places, left); i >= 0 {
-			if blocked := e.book.TakeGauges(&r.res, r.need); blocked != nil {
-				p.queue.Park(it, blocked)
-				continue
-			}
-			e.grant(now, r, i)
+	p.room = room{p: p, now: now}
+	for it := p.queue.Next(now, &p.room); it != nil; it = p.queue.Next(now, &p.room) {
+		r := it.Value.(*request)
+		if blocked := e.book.TakeGauges(&r.res, r.need); blocked != nil {
+			p.queue.Park(it, blocked)
 			continue
 		}
-		if slices.Contains(left, route.LeftFull) {
-			if it.Gathers() {
-				break
-			}
-			p.queue.Skip(it)
-		} else if e.relocate(now, r) {
-			moved = true
-		} else if it.Waiting() {
-			p.queue.Skip(it)
-		}
+		e.grant(now, r)
 	}
-	p.queue.Rewind()
 	return moved
 }
 
-// evacuate takes the requests of a pool without a healthy backend to others that
-// can serve them. It looks again only when health or the table has changed.
+// evacuate takes requests that no healthy backend of their pool can serve to
+// others that can. It looks again only when health or the table has changed.
 func (e *Engine) evacuate(now time.Time, p *pool) (moved bool) {
 	if p.scanned == e.epoch {
 		return false
 	}
 	p.scanned = e.epoch
-	p.queue.UnparkAll()
-	for it := p.queue.Head(); it != nil; it = p.queue.Head() {
-		if e.relocate(now, it.Value) {
+	m := room{p: p, now: now}
+	stranded := p.queue.Stranded(func(s *sched.Set) bool {
+		for i, pl := range p.places {
+			if s.Has(i) && m.usable(pl) {
+				return false
+			}
+		}
+		return true
+	})
+	for _, it := range stranded {
+		if e.relocate(now, it.Value.(*request)) {
 			moved = true
-		} else if it.Waiting() {
-			p.queue.Skip(it)
 		}
 	}
-	p.queue.Rewind()
 	return moved
 }
 
@@ -158,7 +147,7 @@ func (e *Engine) elsewhere(now time.Time, r *request, m *route.Model) (to *pool,
 				hope = true
 				return false
 			}
-			if p != r.pool && p.queue.Full(r.item.Bytes, r.item.Work) != "" {
+			if p != r.pool && p.queue.Full(&r.item) != "" {
 				hope = true
 				return false
 			}
@@ -187,12 +176,16 @@ func (e *Engine) topUp(now time.Time, r *request, p *pool) *sluice.Error {
 	return e.reserve(now, r, e.rows, e.book.TopUp)
 }
 
-// grant gives the head of a queue the place at an index of its pool. Its gauges
+// grant gives what the queue has picked the best place of its pool. Its gauges
 // have been taken.
-func (e *Engine) grant(now time.Time, r *request, at int) {
+func (e *Engine) grant(now time.Time, r *request) {
 	p := r.pool
-	p.queue.Remove(&r.item, sched.Dispatched)
-	r.place = p.places[at]
+	left := p.judge(now, r)
+	if kept := p.keeps(); kept != nil && !p.queue.First(&r.item) {
+		left[slices.Index(p.places, kept)] = route.LeftKept
+	}
+	r.place = p.places[route.Choose(p.places, left)]
+	p.queue.Dispatch(now, &r.item)
 	r.taken = r.place.Take(now, r.needOfPlace())
 	r.phase = running
 	r.attempt++

@@ -57,9 +57,9 @@ type Engine struct {
 
 	requests map[sluice.RequestID]*request // open and expired
 	running  int
-	expiry   *sched.Heap[*request] // running and idle, by check
-	expired  *sched.Heap[*request] // by check
-	life     time.Duration         // mean time from arrival to settlement; 0: unknown
+	expiry   sched.Heap[*request, byCheck] // running and idle
+	expired  sched.Heap[*request, byCheck]
+	life     time.Duration // mean time from arrival to settlement; 0: unknown
 
 	// epoch counts what may give a waiting request another pool: changes of
 	// health and of the table. cools is when the next cool-down ends.
@@ -89,16 +89,12 @@ func New(c Config) *Engine {
 	if o.MaxExpired <= 0 {
 		o.MaxExpired = DefaultMaxExpired
 	}
-	byCheck := func(a, b *request) bool { return a.check.Before(b.check) }
-	index := func(r *request, i int) { r.index = i }
 	e := &Engine{
 		opts:     o,
 		book:     quota.NewBook(),
 		byID:     make(map[sluice.PoolID]*pool),
 		places:   make(map[sluice.BackendID]*route.Place),
 		requests: make(map[sluice.RequestID]*request),
-		expiry:   sched.NewHeap(byCheck, index),
-		expired:  sched.NewHeap(byCheck, index),
 	}
 	p, err := e.Prepare(c.Table)
 	if err != nil {
@@ -107,6 +103,12 @@ func New(c Config) *Engine {
 	e.Swap(time.Time{}, p)
 	return e
 }
+
+// byCheck is the order in which expiry is looked at.
+type byCheck struct{}
+
+func (byCheck) Less(a, b *request) bool { return a.check.Before(b.check) }
+func (byCheck) Moved(r *request, i int) { r.index = i }
 
 // tick takes the time. An older moment than the latest is taken as the latest:
 // nothing refills, expires or comes back by a clock that steps back.
@@ -125,10 +127,14 @@ func (e *Engine) Open() int { return len(e.requests) - e.expired.Len() }
 type pool struct {
 	id      sluice.PoolID
 	spec    *route.Pool
-	queue   *sched.Queue[*request]
+	weights route.Cost
+	queue   *sched.Queue
 	places  []*route.Place
 	leaving []*route.Place // taken out of the table while they ran something; for the view
 	left    []route.Left   // scratch: one word per place
+	room    room           // what the queue is shown while it is served
+	kept    *route.Place   // what becomes free there is kept
+	keptFor *sched.Item    // for this one, as long as the queue says that it gathers
 	scanned uint64         // the epoch in which the queue was last searched for requests to move
 }
 
@@ -203,16 +209,34 @@ const (
 
 // wait predicts how long r would wait in the pool; 0 only if it would not.
 func (p *pool) wait(now time.Time, r *request) time.Duration {
-	if p.queue.Head() == nil {
+	class, t := r.call.Class, &r.item
+	if !p.queue.Competes(class) {
 		need := r.needOfPlace()
 		ask := r.ask()
 		for _, pl := range p.places {
-			if r.eligible(pl.Backend, &ask) == route.Chosen && pl.Usable(now, need) == route.Chosen {
+			if pl != p.keeps() && r.eligible(pl.Backend, &ask) == route.Chosen && pl.Usable(now, need) == route.Chosen {
 				return 0
 			}
 		}
 	}
-	return max(time.Millisecond, p.queue.Wait(p.queue.Len(), p.running())) // who may not wait must go elsewhere
+	return max(time.Millisecond, p.queue.Wait(class, t.Flow.Tenant, t.Weight, p.running())) // who may not wait must go elsewhere
+}
+
+// position is about how many requests are served before r, whose predicted wait is
+// known.
+func (p *pool) position(r *request, wait time.Duration) int {
+	return p.queue.Position(r.call.Class, r.item.Flow.Tenant, wait, p.running())
+}
+
+// set is the backends that may serve r, health and load aside.
+func (p *pool) set(r *request) (s sched.Set) {
+	ask := r.ask()
+	for i, pl := range p.places {
+		if r.eligible(pl.Backend, &ask) == route.Chosen && !r.dearer(pl.Backend) {
+			s.Add(i)
+		}
+	}
+	return s
 }
 
 // offers appends what the pool's backends would bill r at, each row once.

@@ -10,6 +10,7 @@ import (
 	"sluice"
 	"sluice/internal/quota"
 	"sluice/internal/route"
+	"sluice/internal/sched"
 )
 
 // refused is a limit's refusal as the caller sees it: the sentence, and the figures
@@ -116,10 +117,11 @@ func (e *Engine) drain(now time.Time, r *request, f *quota.Refusal) time.Duratio
 // unknownDrain paces callers of a pool of which nothing is known yet.
 const unknownDrain = time.Second
 
-// drain estimates when a pool will have served so many that wait, and one more. It
-// is never sooner than the oldest of them has waited.
-func (p *pool) drain(now time.Time, ahead int) time.Duration {
-	if d := max(p.queue.Wait(ahead, p.running()), p.queue.Oldest(now)); d > 0 {
+// drain estimates when a pool will have served what waits, one item aside, and one
+// more. It is
+// never sooner than the oldest of them has waited.
+func (p *pool) drain(now time.Time, without *sched.Item) time.Duration {
+	if d := max(p.queue.Drain(p.running(), without), p.queue.Oldest(now)); d > 0 {
 		return d
 	}
 	return unknownDrain
@@ -129,7 +131,17 @@ func queueFull(now time.Time, p *pool, bound string) *sluice.Error {
 	return &sluice.Error{
 		Kind: sluice.KindOverloaded, Reason: sluice.QueueFull,
 		Msg:        fmt.Sprintf("the queue of pool %s is full (%s)", p.id, bound),
-		RetryAfter: p.drain(now, p.queue.Len()), Expected: true,
+		RetryAfter: p.drain(now, nil), Expected: true,
+	}
+}
+
+// tooLong refuses a request on arrival: it would wait longer than it may.
+func tooLong(p *pool, wait, most time.Duration) *sluice.Error {
+	return &sluice.Error{
+		Kind: sluice.KindOverloaded, Reason: sluice.DeadlineUnmet,
+		Msg:        fmt.Sprintf("the wait in pool %s is predicted to be %v, and the request may wait %v", p.id, wait.Round(time.Millisecond), most),
+		Hint:       "come back later, or allow a longer wait with sluice-max-wait",
+		RetryAfter: wait - most, Expected: true,
 	}
 }
 
@@ -209,7 +221,7 @@ func (e *Engine) waitedTooLong(now time.Time, r *request) *sluice.Error {
 	err := &sluice.Error{
 		Kind: sluice.KindOverloaded, Reason: sluice.QueueTimeout,
 		Msg:        fmt.Sprintf("no place became free in pool %s within %v", p.id, r.maxWait),
-		RetryAfter: max(p.drain(now, p.queue.Len()-1), now.Sub(r.since)), Expected: true,
+		RetryAfter: max(p.drain(now, &r.item), now.Sub(r.since)), Expected: true,
 	}
 	if r.maxWait <= 0 {
 		err.Reason = sluice.DeadlineUnmet

@@ -22,11 +22,12 @@ type request struct {
 	maxWait time.Duration
 
 	pool  *pool // where it waits or runs
-	item  sched.Item[*request]
+	item  sched.Item
 	place *route.Place // where it runs
 	taken route.Need   // what it takes of the place
 
 	attempt int
+	worked  int64 // cost of attempts that have ended
 	tried   []sluice.BackendID
 	billed  bool // something was posted
 
@@ -66,10 +67,13 @@ func (e *Engine) newRequest(now time.Time, c Call) *request {
 	r.bound = r.call.Work.OutputBound
 	r.hard = c.Principal.Policy != nil && c.Principal.Policy.HardSpend
 	r.index = -1
-	r.item = sched.Item[*request]{
-		Value: r, Class: c.Class, Arrived: now, Bytes: c.Bytes,
+	r.item = sched.Item{
+		Value: r, Class: c.Class, Weight: 1, Arrived: now, Bytes: c.Bytes,
 		Flow: sched.Flow{Tenant: c.Principal.Tenant, Project: c.Principal.Project, Key: c.Principal.Key, Model: c.Model},
 		Work: r.call.Work.Input + r.call.Work.OutputHold,
+	}
+	if p := c.Principal.Policy; p != nil {
+		r.item.Weight = max(p.Weight, 1)
 	}
 	return r
 }

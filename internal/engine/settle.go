@@ -26,7 +26,21 @@ func (e *Engine) Settle(now time.Time, id sluice.RequestID, a Actual) error {
 	if r.attempt == 0 {
 		actual = quota.Amounts{}
 	}
+	if r.attempt > 0 { // what earlier attempts took has been charged
+		u := a.Usage
+		e.correctTotal(now, r, u)
+	}
 	return e.end(now, r, a.Reason, actual)
+}
+
+// correctTotal charges the attempt that runs for all that the request took less
+// what its earlier attempts did.
+func (e *Engine) correctTotal(now time.Time, r *request, u sluice.Usage) {
+	if r.phase != running || r.call.Free {
+		return
+	}
+	cost := r.pool.cost(u.Input+u.CacheWrite, u.OutputTotal())
+	r.pool.queue.Correct(now, &r.item, max(0, cost-r.worked))
 }
 
 // Cancel ends a request that used nothing: everything is returned, the request
@@ -38,6 +52,7 @@ func (e *Engine) Cancel(now time.Time, id sluice.RequestID, why sluice.Reason) b
 	if r == nil {
 		return false
 	}
+	e.correct(now, r, sluice.Usage{}, true)
 	_ = e.end(now, r, why, r.res.Posted())
 	return true
 }

@@ -53,6 +53,7 @@ func (e *Engine) Swap(now time.Time, plan *Plan) {
 	e.healthChanged(now)
 	for _, p := range e.pools {
 		p.queue.UnparkAll()
+		p.queue.Regroup(func(it *sched.Item) sched.Set { return p.set(it.Value.(*request)) })
 	}
 	for _, p := range gone {
 		if e.byID[p.id] == nil {
@@ -64,12 +65,13 @@ func (e *Engine) Swap(now time.Time, plan *Plan) {
 // renew brings a pool in line with its new form, or makes it.
 func (e *Engine) renew(p *pool, spec *route.Pool) *pool {
 	q := spec.Queue.WithDefaults()
-	bounds := sched.Bounds{Requests: q.Requests, Bytes: q.Bytes, Work: q.Work}
 	if p == nil {
-		p = &pool{id: spec.ID, queue: sched.NewQueue[*request](bounds)}
+		p = &pool{id: spec.ID, queue: sched.NewQueue(spec.Sharing, sched.Bounds{}, sched.Bounds{})}
 	}
-	p.spec = spec
-	p.queue.SetBounds(bounds)
+	p.spec, p.weights = spec, spec.Cost.WithDefaults()
+	p.queue.Configure(spec.Sharing,
+		sched.Bounds{Requests: q.Requests, Bytes: q.Bytes, Work: q.Work},
+		sched.Bounds{Requests: part(q.Requests, q.PerTenant), Bytes: part(q.Bytes, q.PerTenant), Work: sluice.Tokens(part(int64(q.Work), q.PerTenant))})
 	before := slices.Concat(p.leaving, p.places)
 	p.places = make([]*route.Place, 0, len(spec.Backends))
 	var joining []*route.Place
@@ -96,12 +98,26 @@ func (e *Engine) renew(p *pool, spec *route.Pool) *pool {
 	return p
 }
 
+// part is thousandths of an amount, 0 if either is.
+func part(amount, thousandths int64) int64 {
+	if amount == 0 || thousandths == 0 {
+		return 0
+	}
+	return max(1, amount/1000*thousandths+amount%1000*thousandths/1000)
+}
+
+// cost is the work that tenants are charged for tokens in this pool: at least 1,
+// so that nothing is served for ever without its turn.
+func (p *pool) cost(input, output sluice.Tokens) int64 {
+	return max(1, p.weights.Input*int64(input)+p.weights.Output*int64(output))
+}
+
 // disband sends the requests of a pool that is gone elsewhere. None can stay.
 func (e *Engine) disband(now time.Time, p *pool) {
 	p.places = nil
 	p.queue.UnparkAll()
-	for it := p.queue.Head(); it != nil; it = p.queue.Head() {
-		r := it.Value
+	for _, it := range p.queue.Stranded(func(*sched.Set) bool { return true }) {
+		r := it.Value.(*request)
 		if !e.relocate(now, r) && it.Waiting() {
 			e.endWait(r, noBackend(r.call.Model))
 		}

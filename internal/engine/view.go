@@ -39,7 +39,12 @@ func (p *pool) view(now time.Time, limit int) PoolView {
 		Oldest: p.queue.Oldest(now), Counts: p.queue.Counts(),
 	}
 	if p.queue.Len() > 0 || !p.open(now) {
-		v.Wait = p.queue.Wait(p.queue.Len(), p.running())
+		v.Wait = p.queue.Drain(p.running(), nil)
+	}
+	v.Classes, v.Contracts = p.queue.Classes(now), p.queue.Contracts(now)
+	v.Flows = p.queue.Flows(now, limit, nil)
+	if g := p.queue.Gathering(); g != nil {
+		v.Gathering = g.Value.(*request).call.ID
 	}
 	for _, pl := range p.shown() {
 		if len(v.Backends) == limit {

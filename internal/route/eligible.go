@@ -19,6 +19,7 @@ const (
 	LeftUnpriced  Left = "unpriced"  // neither price nor ceiling
 	LeftTried     Left = "tried"     // an attempt of this request failed there
 	LeftUnhealthy Left = "unhealthy" // cooling down, paused, or being probed
+	LeftKept      Left = "kept"      // what becomes free there is kept for a larger request
 	LeftFull      Left = "full"      // no slot, KV memory or prefill for it now
 	LeftDearer    Left = "dearer"    // it became dearer than what the request holds
 	LeftOther     Left = "other"     // it could have served; another was chosen

@@ -5,6 +5,7 @@ import (
 
 	"sluice"
 	"sluice/internal/price"
+	"sluice/internal/sched"
 )
 
 // Capacity is what one backend can hold at a time. Zero means unbounded in that
@@ -47,14 +48,33 @@ type Pool struct {
 	ID       sluice.PoolID
 	Backends []*Backend
 	Queue    QueueBounds
+	Sharing  sched.Policy // classes and contracts
+	Cost     Cost
+}
+
+// Cost is what a token counts for in the work that tenants share a pool by. Zero
+// takes the defaults; cached input counts nothing.
+type Cost struct {
+	Input  int64 // of an uncached input token
+	Output int64
+}
+
+// WithDefaults fills zero fields: an output token counts twice, since decoding
+// holds the backend longer than prefill.
+func (c Cost) WithDefaults() Cost {
+	if c.Input == 0 && c.Output == 0 {
+		return Cost{Input: 1, Output: 2}
+	}
+	return c
 }
 
 // QueueBounds bounds a pool's queue. Zero fields take the defaults.
 type QueueBounds struct {
-	Requests int64
-	Bytes    int64         // request bodies held by waiting requests
-	Work     sluice.Tokens // input + output of waiting requests
-	MaxWait  time.Duration // longest wait where neither request nor plan says less; zero is the engine's
+	Requests  int64
+	Bytes     int64         // request bodies held by waiting requests
+	Work      sluice.Tokens // input + output of waiting requests
+	PerTenant int64         // the part of each bound that one tenant may fill, in thousandths; 0 is all of it
+	MaxWait   time.Duration // longest wait where neither request nor plan says less; zero is the engine's
 }
 
 // Defaults of QueueBounds.

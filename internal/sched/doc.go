@@ -2,48 +2,110 @@
 //
 // # Model
 //
-// A [Queue] holds items in flows. A flow is what shares its own limits: one key's
-// requests for one model. Within a flow items keep their order; between flows the
-// one whose head has waited longest is served first. The queue is bounded by
-// requests, bytes and work, and counts by class.
+// A [Queue] holds items and knows what of them runs. The driver asks [Queue.Next]
+// for the item to serve, tells it about its backends through [Room], and answers
+// with [Queue.Dispatch], [Queue.Park] (a limit of the caller is full) or
+// [Queue.Remove]; what runs is put right by [Queue.Correct] and leaves by
+// [Queue.End].
 //
-// The driver takes heads one by one. [Queue.Head] is the head of the oldest flow
-// that is neither parked nor skipped. It is dispatched ([Queue.Remove]), or its
-// flow is parked or skipped:
+//	pool ─ class ─ tenant ─ project ─ flow × size class ─ item
+//	      share    weight   equal     order of arrival
 //
-//   - [Queue.Park]: a gauge of the caller is full. The flow is passed over, at no
-//     cost to later scans, until [Queue.Unpark] tells that the gauge has room.
-//   - [Queue.Skip]: no backend fits the head now. Others may pass it, until
-//     [Queue.Rewind] ends the scan, but only up to its own work: then
-//     [Item.Gathers] says that what becomes free is to be kept for it.
+// Each level but the last is shared by virtual time: a class, tenant or project is
+// charged the work of an item, divided by its share or weight, when it is
+// dispatched, and the difference to what it took as that becomes known. The one
+// with the least virtual time is served next. Work is w_in × uncached input +
+// w_out × output. One that begins to compete starts at the least virtual time of
+// those that do, so that idling, or waiting for a limit of one's own, banks
+// nothing; what it is ahead by it keeps, so that a debt is not shed by a pause.
+// That is start-time fair queueing with the charge up front and corrected, which
+// is two to five times tighter than charging as the work is done (VTC, Sheng et
+// al., OSDI 2024).
 //
-// Neither loses the head's place.
+// A [lane] is the requests of a class that the same backends can serve: whether
+// one of them could start at all is decided once for all of them. Within a flow
+// the size class, memory to a factor of four, keeps a long prompt from blocking a
+// short one behind it.
 //
-// # Order
+// # What is not lent
 //
-// Items are ordered by Since, then by the order of Push. Since is the arrival for
-// a first attempt, also when it moves to another pool's queue; a further attempt
-// queues from the moment that the last one ended, behind those that wait already.
+//   - Headroom: the part of the pool that no other class may occupy.
+//   - A contract's reserve, but to requests that are predicted to end within
+//     Reclaim (lend: short), and to nobody while something waits that it admits.
+//     What runs inside of a reserve is first in line and is charged to no virtual
+//     time. Work per second that is used up makes the rest overflow, and for so
+//     long the reserve is everybody's.
+//   - A class's ceiling bounds what it occupies.
+//   - What is gathered. A head that does not fit lets others pass up to its own
+//     cost. Then one backend is kept for it, the one with most room, or, where it
+//     lacks a part of the pool, all of it; reserves and headroom apart. One head
+//     gathers at a time.
+//
+// Apart from these, when Next answers nil no head of a flow and size class waits
+// while one backend fits it in every dimension.
+//
+// # Fairness bound
+//
+// Take flows f and g of one class, tenants or projects, that compete all through
+// an interval and whose heads fit where they are due. v is virtual time, w weight,
+// C the largest cost of an item, B the largest cost of what runs at a time.
+//
+//   - When f is picked v_f ≤ v_g, and then it is charged at most C: v_f − v_g ≤ C/w_f
+//     just after. A correction moves v by what was misjudged of work in flight, in
+//     all at most B/w. So |v_f − v_g| ≤ (C + B)/w_min at any time.
+//   - S, the corrected work, differs from w·v by what was misjudged in flight, at
+//     the interval's ends together at most B.
+//
+// Hence over any interval, however long,
+//
+//	|ΔS_f/w_f − ΔS_g/w_g| ≤ 2·(C + B)/w_min
+//
+// A head that does not fit adds what passed it, at most its own cost once per size
+// class, and what other backends serve while the one that is kept for it drains.
+// It stays the least in virtual time meanwhile, so its flow makes up for it.
+//
+// # How long a head waits
+//
+// Let a turn of a head be the time until running work of its size has ended: the
+// least t such that what ends within t on one of its backends, with what is free
+// there, is as large as its need in every dimension. A head that is the least in
+// virtual time waits at most until its allowance is used, or, if it is not, until
+// it fits anyhow, and then for one turn. Before it is the least, each of the n
+// others that compete in its class is served at most (2·C + B)·w_i/w_min more than
+// it. A class without a share counts 1 %, so that it ages too. So with R the rate of
+// work of the class, at least its share of the pool's,
+//
+//	wait ≤ (2·C + B)·Σ w_i / (w_min·R) + turn
+//
+// A tenant below its share is lifted to the least virtual time when its request
+// comes: it waits for those that stand equal to it, one item each, and a turn.
+//
+// # Bounds
+//
+// A queue is bounded by requests, bytes and work, in all and per tenant. A full one
+// sheds ([Queue.Shed]) the newest item of the tenant that fills most of it by its
+// weight, in the class that does by its share: a flood displaces itself.
 //
 // # Prediction
 //
-// An arrival with a requests ahead of it waits about S × (a + 1) ÷ n, where S is
-// the mean time that recent attempts held their place ([Queue.Ended], an integer
-// moving average with weight 1/8) and n how many run now: when every place is
-// taken one becomes free every S ÷ n. Before the first attempt has ended nothing
-// is known, and the prediction is zero.
+// [Queue.Wait] is O(1) per lane: the virtual time by which the arrival would be
+// ahead of those that compete, times Σ weights, is the work to be done before; the
+// pool's rate is n·C ÷ S by Little's law, for n that run with mean work C and mean
+// time S.
 //
 // # Invariants
 //
 //   - Enqueued = Dispatched + Cancelled + Rejected + Moved + waiting, always.
-//   - Items of a flow leave by dispatch in their order.
-//   - With no flow parked or skipped, Head is the item with the least
-//     (Since, push order).
-//   - Push, Remove, Park and Unpark of one flow cost O(log n); Head O(1).
+//   - What a class or contract uses is the sum of what runs.
+//   - Items of a flow and size class leave by dispatch in their order.
+//   - Push, Dispatch, Correct and End cost O(log n) in what waits, Next O(lanes +
+//     log n) unless memory and prefill are both short on different backends.
+//   - The same calls give the same answers: no clock, chance, map order or floats.
 //
 // # What it does not do
 //
-// It shares nothing out by weight or class: that is the fair queue, which takes
-// this one's place behind the same methods. It knows no backend and no limit, and
-// never asks for the time.
+// It knows no backend, limit or price, starts nothing and never asks for the time.
+// It does not preempt: a reserve or headroom that was lent comes back by what ends.
+// Fragmentation is the driver's: a reserve of memory is the pool's, and a request
+// that needs more than any one backend has free of it gathers one.
 package sched

@@ -1,84 +1,86 @@
 package sched
 
-// Heap is a binary heap whose elements know their index, so that any of them can
-// be moved or removed.
-type Heap[E any] struct {
-	elems []E
-	less  func(a, b E) bool
-	moved func(e E, index int) // index -1 when e has left
+// Order is how a heap orders its elements and where each keeps its index, so
+// that any of them can be moved or removed. Its zero value is used.
+type Order[E any] interface {
+	Less(a, b E) bool
+	Moved(e E, index int) // index -1 when e has left
 }
 
-// NewHeap makes a heap with the least element on top. moved is told the index of
-// every element that changes place.
-func NewHeap[E any](less func(a, b E) bool, moved func(e E, index int)) *Heap[E] {
-	return &Heap[E]{less: less, moved: moved}
+// Heap is a binary heap with the least element on top. The zero value is empty.
+type Heap[E any, O Order[E]] struct {
+	elems []E
+	order O
 }
 
 // Len is how many elements there are.
-func (h *Heap[E]) Len() int { return len(h.elems) }
+func (h *Heap[E, O]) Len() int { return len(h.elems) }
 
 // Top is the least element. REQUIRES: Len() > 0.
-func (h *Heap[E]) Top() E { return h.elems[0] }
+func (h *Heap[E, O]) Top() E { return h.elems[0] }
 
 // Push adds an element.
-func (h *Heap[E]) Push(e E) {
+func (h *Heap[E, O]) Push(e E) {
 	h.elems = append(h.elems, e)
-	h.moved(e, len(h.elems)-1)
 	h.up(len(h.elems) - 1)
 }
 
 // Fix restores the order after the element at i has changed.
-func (h *Heap[E]) Fix(i int) {
+func (h *Heap[E, O]) Fix(i int) {
 	if !h.down(i) {
 		h.up(i)
 	}
 }
 
 // Remove takes the element at i out.
-func (h *Heap[E]) Remove(i int) {
+func (h *Heap[E, O]) Remove(i int) {
 	var none E
 	e, last := h.elems[i], len(h.elems)-1
-	if i != last {
-		h.swap(i, last)
-	}
+	h.elems[i] = h.elems[last]
 	h.elems[last] = none
 	h.elems = h.elems[:last]
 	if i != last {
 		h.Fix(i)
 	}
-	h.moved(e, -1)
+	h.order.Moved(e, -1)
 }
 
-func (h *Heap[E]) swap(i, j int) {
-	h.elems[i], h.elems[j] = h.elems[j], h.elems[i]
-	h.moved(h.elems[i], i)
-	h.moved(h.elems[j], j)
-}
-
-func (h *Heap[E]) up(i int) {
+// up moves the element at i towards the top: the others move down over it, and
+// it is put in its place once.
+func (h *Heap[E, O]) up(i int) {
+	e := h.elems[i]
 	for i > 0 {
 		parent := (i - 1) / 2
-		if !h.less(h.elems[i], h.elems[parent]) {
-			return
+		if !h.order.Less(e, h.elems[parent]) {
+			break
 		}
-		h.swap(i, parent)
+		h.elems[i] = h.elems[parent]
+		h.order.Moved(h.elems[i], i)
 		i = parent
 	}
+	h.elems[i] = e
+	h.order.Moved(e, i)
 }
 
-func (h *Heap[E]) down(i int) (sank bool) {
+// down moves the element at i away from the top. It reports whether it moved.
+func (h *Heap[E, O]) down(i int) bool {
+	e, at := h.elems[i], i
 	for {
-		child := 2*i + 1
+		child := 2*at + 1
 		if child >= len(h.elems) {
-			return sank
+			break
 		}
-		if r := child + 1; r < len(h.elems) && h.less(h.elems[r], h.elems[child]) {
+		if r := child + 1; r < len(h.elems) && h.order.Less(h.elems[r], h.elems[child]) {
 			child = r
 		}
-		if !h.less(h.elems[child], h.elems[i]) {
-			return sank
+		if !h.order.Less(h.elems[child], e) {
+			break
 		}
-		h.swap(i, child)
-		i, sank = child, true
+		h.elems[at] = h.elems[child]
+		h.order.Moved(h.elems[at], at)
+		at = child
 	}
+	h.elems[at] = e
+	h.order.Moved(e, at)
+	return at != i
 }

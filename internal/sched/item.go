@@ -1,13 +1,14 @@
 package sched
 
 import (
+	"math/bits"
 	"time"
 
 	"sluice"
 )
 
-// Flow is what shares its own limits: when one of its requests is kept back by a
-// limit of the caller, so are those behind it.
+// Flow is whose a request is. What shares its own limits, a key's requests for
+// one model, keeps its order; projects of a tenant and tenants share by work.
 type Flow struct {
 	Tenant  sluice.TenantID
 	Project sluice.ProjectID
@@ -15,61 +16,93 @@ type Flow struct {
 	Model   sluice.ModelID
 }
 
-// Item is one waiting request. The driver owns its memory and may use it again
-// once the item has left the queue. Exported fields do not change while it waits.
-type Item[V any] struct {
-	Value    V
+// Item is one request in a queue, waiting or on a backend. The driver owns its
+// memory and may use it again once the item has left. Exported fields do not
+// change from Push until it has left.
+type Item struct {
+	Value    any // the driver's own
 	Flow     Flow
 	Class    sluice.Class
-	Arrived  time.Time // of the request
-	Since    time.Time // what it is ordered by
-	Deadline time.Time // it leaves by then
-	Bytes    int64
-	Work     sluice.Tokens // input and output
+	Weight   int64         // of its tenant; less than 1 counts as 1
+	Arrived  time.Time     // of the request
+	Since    time.Time     // what it is ordered by within its flow
+	Deadline time.Time     // it leaves by then
+	Bytes    int64         // of its body
+	Work     sluice.Tokens // input and output, what bounds count
+	Cost     int64         // expected work as tenants are charged for it
+	Need     Amounts       // of one backend
+	Backends Set
 
-	order        uint64 // of Push, breaks ties
-	passed       sluice.Tokens
-	line         *line[V] // nil when it does not wait
-	ahead, after *Item[V] // in its flow
-	older, newer *Item[V] // in its queue, by Arrived
-	due          int      // index in the heap of deadlines
+	state  itemState
+	order  uint64 // of Push, breaks ties
+	passed int64  // cost of what has passed it while it did not fit
+	line   *line  // while it waits
+
+	tenant   *tenant   // from Push to the end
+	project  *project  // from Push to the end
+	contract *contract // inside of which it runs, or is to
+	charged  int64     // cost so far
+
+	ahead, after   *Item // in its line
+	older, newer   *Item // in its class, by Arrived
+	before, behind *Item // in its tenant's class, by Push
+	due            int   // index in the heap of deadlines
 }
 
-// Waiting reports whether the item is in a queue.
-func (it *Item[V]) Waiting() bool { return it.line != nil }
+type itemState uint8
 
-// Gathers reports whether as much work has passed the item, while no backend
-// fitted it, as it has itself: nothing more may pass.
-func (it *Item[V]) Gathers() bool { return it.passed > 0 && it.passed >= it.Work }
+const (
+	away itemState = iota
+	waits
+	runs
+)
 
-func (it *Item[V]) before(other *Item[V]) bool {
+// Waiting reports whether the item waits in a queue.
+func (it *Item) Waiting() bool { return it.state == waits }
+
+// Inside reports whether the item runs inside of a contract's reserve, or was
+// picked to.
+func (it *Item) Inside() bool { return it.contract != nil }
+
+// Charged is the work that its tenant has been charged for its attempt so far.
+func (it *Item) Charged() int64 { return it.charged }
+
+// less is the order within a flow: by Since, then by Push.
+func (it *Item) less(other *Item) bool {
 	if !it.Since.Equal(other.Since) {
 		return it.Since.Before(other.Since)
 	}
 	return it.order < other.order
 }
 
-// line is one flow's items, in order.
-type line[V any] struct {
-	flow       Flow
-	head, tail *Item[V]
-	state      lineState
-	index      int // in the heap of lines, or in its lot
-	on         any // what it is parked on
+// size is the item's size class: within one, memory differs by less than four
+// times.
+func (it *Item) size() int { return bits.Len64(uint64(max(it.Need[KV], 0))) / 2 }
+
+// line is the items of one flow, size class and lane, in order.
+type line struct {
+	id         lineID
+	node       *node
+	head, tail *Item
+	on         any // what it is parked on; nil: ready
+	inNode     int
+	byNeed     [dimensions]int
+	inLot      int
 }
 
-type lineState uint8
-
-const (
-	ready   lineState = iota // in the heap
-	skipped                  // until Rewind
-	parked                   // until Unpark
-)
+// lineID identifies a line.
+type lineID struct {
+	project *project
+	lane    *lane
+	key     sluice.KeyID
+	model   sluice.ModelID
+	size    int
+}
 
 // insert puts an item in its place; most often that is the end.
-func (l *line[V]) insert(it *Item[V]) {
+func (l *line) insert(it *Item) {
 	at := l.tail
-	for at != nil && it.before(at) {
+	for at != nil && it.less(at) {
 		at = at.ahead
 	}
 	it.ahead = at
@@ -85,7 +118,7 @@ func (l *line[V]) insert(it *Item[V]) {
 	}
 }
 
-func (l *line[V]) remove(it *Item[V]) {
+func (l *line) remove(it *Item) {
 	if it.ahead == nil {
 		l.head = it.after
 	} else {

@@ -6,15 +6,16 @@ import (
 	"sluice"
 )
 
-// Bounds bounds a queue. A request fits if it does not take any of them beyond
-// the bound; a zero bound is none.
+// Bounds bounds a queue, or one tenant's part of it. A request fits if it does
+// not take any of them beyond the bound; a zero bound is none.
 type Bounds struct {
 	Requests int64
 	Bytes    int64
 	Work     sluice.Tokens
 }
 
-// Counts are totals since the queue was made.
+// Counts are totals since the queue was made. Enqueued = Dispatched + Cancelled +
+// Rejected + Moved + what waits.
 type Counts struct {
 	Enqueued   int64
 	Dispatched int64
@@ -23,265 +24,295 @@ type Counts struct {
 	Moved      int64
 }
 
-// Exit is how an item leaves.
+// Exit is how an item leaves a queue without a place.
 type Exit uint8
 
 // The exits.
 const (
-	Dispatched Exit = iota // it got a place
-	Cancelled              // its caller left
-	Rejected               // it waited too long, or can no longer be served
-	Moved                  // to another queue
+	Cancelled Exit = iota // its caller left
+	Rejected              // it waited too long, was shed, or can no longer be served
+	Moved                 // to another queue
 )
 
-// Queue is one pool's queue. It is not safe for concurrent use.
-type Queue[V any] struct {
-	bounds  Bounds
-	counts  Counts
-	waiting [sluice.NumClasses]int
-	bytes   int64
-	work    sluice.Tokens
-	pushed  uint64
-
-	lines   map[Flow]*line[V]
-	ready   *Heap[*line[V]] // by head
-	skipped []*line[V]
-	lots    map[any][]*line[V] // parked, by what they wait for
-	spare   []*line[V]         // empty lines, to be used again
-
-	due            *Heap[*Item[V]] // by Deadline
-	oldest, newest *Item[V]
-
-	service time.Duration // mean time that an attempt holds its place; 0: unknown
+func (c *Counts) leave(how Exit) {
+	switch how {
+	case Cancelled:
+		c.Cancelled++
+	case Rejected:
+		c.Rejected++
+	case Moved:
+		c.Moved++
+	}
 }
 
-// spareLines bounds the memory kept for flows that come and go.
-const spareLines = 256
+// Queue is one pool's queue. It is not safe for concurrent use.
+type Queue struct {
+	policy    Policy
+	bounds    Bounds
+	perTenant Bounds
+	classes   [sluice.NumClasses]class
+	contracts []*contract
+	last      vtime // of classes: where the one that was served last stood
+	counts    Counts
+	waiting   int
+	bytes     int64
+	work      sluice.Tokens
+	pushed    uint64
+	made      uint64 // tenants so far
+
+	tenants map[tenantID]*tenant
+	lines   map[lineID]*line
+	lots    map[any][]*line // parked lines, by what they wait for
+	due     Heap[*Item, byDeadline]
+
+	capacity Amounts // of the backends that can be used; 0 is unbounded
+	free     Amounts // of them
+	blocked  []*Item // what the last Next passed over, in order
+	gathers  *Item   // what becomes free is kept for it
+	closed   bool    // it waits for the pool's part, not for one backend
+
+	pace  pace
+	spare spare
+}
+
+// spare is memory to be used again.
+type spare struct {
+	tenants  []*tenant
+	projects []*project
+	lanes    []*lane
+	seats    []*seat
+	nodes    []*node
+	lines    []*line
+}
 
 // NewQueue makes an empty queue.
-func NewQueue[V any](b Bounds) *Queue[V] {
-	return &Queue[V]{
-		bounds: b,
-		lines:  make(map[Flow]*line[V]),
-		lots:   make(map[any][]*line[V]),
-		ready: NewHeap(
-			func(a, b *line[V]) bool { return a.head.before(b.head) },
-			func(l *line[V], i int) { l.index = i },
-		),
-		due: NewHeap(
-			func(a, b *Item[V]) bool { return a.Deadline.Before(b.Deadline) },
-			func(it *Item[V], i int) { it.due = i },
-		),
+func NewQueue(p Policy, total, perTenant Bounds) *Queue {
+	q := &Queue{
+		tenants: make(map[tenantID]*tenant),
+		lines:   make(map[lineID]*line),
+		lots:    make(map[any][]*line),
 	}
+	for i := range q.classes {
+		q.classes[i].index = sluice.Class(i)
+	}
+	q.Configure(p, total, perTenant)
+	return q
 }
 
-// SetBounds changes the bounds. What waits stays.
-func (q *Queue[V]) SetBounds(b Bounds) { q.bounds = b }
+// Configure changes policy and bounds. What waits and runs stays as it is; a
+// contract that is gone ends with what runs inside of it. REQUIRES: p.FIFO does
+// not change.
+func (q *Queue) Configure(p Policy, total, perTenant Bounds) {
+	defaults := DefaultClasses()
+	for i := range p.Classes {
+		if p.Classes[i] == (Class{}) {
+			p.Classes[i] = defaults[i]
+		}
+		q.classes[i].policy = p.Classes[i]
+	}
+	q.policy, q.bounds, q.perTenant = p, total, perTenant
+	q.contract(p.Contracts)
+}
 
 // Len is how many items wait.
-func (q *Queue[V]) Len() int { return q.due.Len() }
+func (q *Queue) Len() int { return q.waiting }
 
-// Waiting is how many items wait, by class.
-func (q *Queue[V]) Waiting() [sluice.NumClasses]int { return q.waiting }
+// Bytes is the bodies of what waits.
+func (q *Queue) Bytes() int64 { return q.bytes }
 
-// Bytes is the bodies of all items.
-func (q *Queue[V]) Bytes() int64 { return q.bytes }
-
-// Work is the work of all items.
-func (q *Queue[V]) Work() sluice.Tokens { return q.work }
+// Work is the work of what waits.
+func (q *Queue) Work() sluice.Tokens { return q.work }
 
 // Counts are the totals.
-func (q *Queue[V]) Counts() Counts { return q.counts }
+func (q *Queue) Counts() Counts { return q.counts }
 
-// Full names the bound that an item would exceed: "requests", "bytes", "work",
-// or "" when it fits. An empty queue takes any one item.
-func (q *Queue[V]) Full(bytes int64, work sluice.Tokens) string {
-	switch b := q.bounds; {
-	case q.Len() == 0:
-		return ""
-	case b.Requests > 0 && int64(q.Len()) >= b.Requests:
-		return "requests"
-	case b.Bytes > 0 && q.bytes+bytes > b.Bytes:
-		return "bytes"
-	case b.Work > 0 && q.work+work > b.Work:
-		return "work"
+// Waiting is how many items wait, by class.
+func (q *Queue) Waiting() (n [sluice.NumClasses]int) {
+	for i := range q.classes {
+		n[i] = q.classes[i].waiting
 	}
-	return ""
+	return n
 }
 
-// Push adds an item, whether it fits or not: see Full. REQUIRES: the item is in
-// no queue.
-func (q *Queue[V]) Push(it *Item[V]) {
-	if it.Waiting() {
+// Push adds an item, whether it fits or not: see Full. REQUIRES: the item is
+// neither waiting nor running.
+func (q *Queue) Push(it *Item) {
+	if it.state != away {
 		panic("sched: item is in a queue")
 	}
 	q.pushed++
-	it.order, it.passed = q.pushed, 0
+	it.order, it.passed, it.charged, it.contract = q.pushed, 0, 0, nil
+	it.state = waits
+	p := q.tenantOf(it)
+	it.project, it.tenant = p, p.tenant
+	q.count(it, +1)
 	q.counts.Enqueued++
-	q.waiting[it.Class]++
-	q.bytes += it.Bytes
-	q.work += it.Work
+	it.tenant.class.counts.Enqueued++
+	it.tenant.counts.Enqueued++
 	q.due.Push(it)
 	q.age(it)
-	l := q.lines[it.Flow]
-	if l == nil {
-		l = q.newLine(it.Flow)
-	}
+	q.join(it)
+}
+
+// join puts an item into its line.
+func (q *Queue) join(it *Item) {
+	l := q.lineOf(it)
 	it.line = l
 	l.insert(it)
 	switch {
-	case l.head == it && it.after == nil: // the line was empty
-		l.state = ready
-		q.ready.Push(l)
-	case l.head == it && l.state == ready:
-		q.ready.Fix(l.index)
+	case l.head == l.tail:
+		q.enter(l)
+	case l.head == it && l.on == nil:
+		l.reorder()
 	}
 }
 
-// Remove takes an item out, wherever it is.
-func (q *Queue[V]) Remove(it *Item[V], how Exit) {
-	l := it.line
-	if how == Dispatched {
-		q.counts.Dispatched++
-		for _, s := range q.skipped {
-			if s != l && s.head != nil {
-				s.head.passed += it.Work
-			}
-		}
+// Remove takes an item out that waits.
+func (q *Queue) Remove(it *Item, how Exit) {
+	q.counts.leave(how)
+	it.tenant.class.counts.leave(how)
+	it.tenant.counts.leave(how)
+	p := it.project
+	q.takeOut(it)
+	it.state, it.tenant, it.project, it.contract = away, nil, nil, nil
+	q.rest(p)
+}
+
+// takeOut ends an item's wait.
+func (q *Queue) takeOut(it *Item) {
+	if q.gathers == it {
+		q.gathers, q.closed = nil, false
 	}
-	switch how {
-	case Cancelled:
-		q.counts.Cancelled++
-	case Rejected:
-		q.counts.Rejected++
-	case Moved:
-		q.counts.Moved++
-	}
-	q.waiting[it.Class]--
-	q.bytes -= it.Bytes
-	q.work -= it.Work
 	q.due.Remove(it.due)
 	q.unage(it)
+	q.count(it, -1)
+	q.quit(it)
+}
+
+// quit takes an item out of its line.
+func (q *Queue) quit(it *Item) {
+	l := it.line
 	wasHead := l.head == it
-	l.remove(it)
 	it.line = nil
-	switch {
-	case l.head == nil:
+	if l.head == l.tail { // the last one: it still orders the heaps while the line leaves
+		if l.on == nil {
+			q.leave(l)
+		} else {
+			q.leaveLot(l)
+		}
+		l.remove(it)
 		q.dropLine(l)
-	case wasHead && l.state == ready:
-		q.ready.Fix(l.index)
-	}
-}
-
-// Head is the item to be served next, nil if none is ready.
-func (q *Queue[V]) Head() *Item[V] {
-	if q.ready.Len() == 0 {
-		return nil
-	}
-	return q.ready.Top().head
-}
-
-// Skip sets the flow of an item aside until Rewind. REQUIRES: the item is Head().
-func (q *Queue[V]) Skip(it *Item[V]) {
-	l := it.line
-	q.ready.Remove(l.index)
-	l.state = skipped
-	q.skipped = append(q.skipped, l)
-}
-
-// Rewind makes the skipped flows ready again.
-func (q *Queue[V]) Rewind() {
-	for i, l := range q.skipped {
-		q.skipped[i] = nil
-		if l.head == nil {
-			q.recycle(l)
-			continue
-		}
-		l.state = ready
-		q.ready.Push(l)
-	}
-	q.skipped = q.skipped[:0]
-}
-
-// Park sets the flow of an item aside until Unpark of the same thing. REQUIRES:
-// the item is Head(); on is comparable.
-func (q *Queue[V]) Park(it *Item[V], on any) {
-	l := it.line
-	q.ready.Remove(l.index)
-	l.state, l.on = parked, on
-	l.index = len(q.lots[on])
-	q.lots[on] = append(q.lots[on], l)
-}
-
-// Parked reports whether any flow is parked.
-func (q *Queue[V]) Parked() bool { return len(q.lots) > 0 }
-
-// Unpark makes the flows that are parked on a thing ready again.
-func (q *Queue[V]) Unpark(on any) {
-	lot, ok := q.lots[on]
-	if !ok {
 		return
 	}
-	delete(q.lots, on)
-	for _, l := range lot {
-		l.state, l.on = ready, nil
-		q.ready.Push(l)
+	l.remove(it)
+	if wasHead && l.on == nil {
+		l.reorder()
 	}
 }
 
-// UnparkAll makes every parked flow ready again: limits have changed.
-func (q *Queue[V]) UnparkAll() {
-	for _, l := range q.lines {
-		if l.state == parked {
-			l.state, l.on = ready, nil
-			q.ready.Push(l)
-		}
-	}
-	clear(q.lots)
+// count adds an item to what waits, or takes it away.
+func (q *Queue) count(it *Item, sign int64) {
+	t, n := it.tenant, int(sign)
+	c := t.class
+	q.waiting += n
+	q.bytes += sign * it.Bytes
+	q.work += sluice.Tokens(sign) * it.Work
+	c.waiting += n
+	c.bytes += sign * it.Bytes
+	c.work += sluice.Tokens(sign) * it.Work
+	c.queued += sign * it.Cost
+	t.waiting += n
+	t.bytes += sign * it.Bytes
+	t.work += sluice.Tokens(sign) * it.Work
+	t.queued += sign * it.Cost
+	it.project.waiting += n
+	t.load = q.fill(int64(t.waiting), t.bytes, t.work, t.weight)
+	c.loads.Fix(t.byLoad)
 }
 
-func (q *Queue[V]) newLine(f Flow) *line[V] {
-	var l *line[V]
-	if n := len(q.spare); n > 0 {
-		l, q.spare = q.spare[n-1], q.spare[:n-1]
-	} else {
-		l = &line[V]{}
-	}
-	l.flow = f
-	q.lines[f] = l
-	return l
-}
-
-// dropLine forgets an empty flow. A skipped one stays in the list until Rewind.
-func (q *Queue[V]) dropLine(l *line[V]) {
-	delete(q.lines, l.flow)
-	switch l.state {
-	case ready:
-		q.ready.Remove(l.index)
-	case parked:
-		q.leaveLot(l)
-	case skipped:
+// Dispatch starts an item that Next has picked: its tenant is charged. It runs
+// until End.
+func (q *Queue) Dispatch(now time.Time, it *Item) {
+	t, p := it.tenant, it.project
+	c := t.class
+	q.pass(it)
+	q.takeOut(it)
+	it.state = runs
+	q.counts.Dispatched++
+	c.counts.Dispatched++
+	t.counts.Dispatched++
+	p.running++
+	t.running++
+	c.running++
+	it.charged = it.Cost
+	c.served.add(now, it.Cost)
+	t.served.add(now, it.Cost)
+	if k := it.contract; k != nil {
+		k.take(it)
 		return
 	}
-	q.recycle(l)
+	for d := range it.Need {
+		c.used[d] += it.Need[d]
+	}
+	q.last = max(q.last, c.vt)
+	c.last = max(c.last, t.vt)
+	t.last = max(t.last, p.vt)
+	q.charge(p, it.Cost)
+	q.settleDebts(c)
 }
 
-func (q *Queue[V]) leaveLot(l *line[V]) {
-	lot := q.lots[l.on]
-	last := len(lot) - 1
-	lot[l.index] = lot[last]
-	lot[l.index].index = l.index
-	lot[last] = nil
-	if last == 0 {
-		delete(q.lots, l.on)
+// Correct puts what a running item has been charged right: cost is all its work
+// so far, or in the end.
+func (q *Queue) Correct(now time.Time, it *Item, cost int64) {
+	more := cost - it.charged
+	if more == 0 || it.state != runs {
+		return
+	}
+	it.charged = cost
+	it.tenant.class.served.add(now, more)
+	it.tenant.served.add(now, more)
+	if it.contract != nil {
+		it.contract.level -= more
+		return
+	}
+	q.charge(it.project, more)
+}
+
+// Answered frees the prefill of a running item: its first token has come.
+func (q *Queue) Answered(it *Item) {
+	if it.state != runs {
+		return
+	}
+	n := it.Need[Prefill]
+	it.Need[Prefill] = 0
+	if it.contract != nil {
+		it.contract.used[Prefill] -= n
+		return
+	}
+	it.tenant.class.used[Prefill] -= n
+}
+
+// End takes a running item away, which has held its place for so long.
+func (q *Queue) End(it *Item, held time.Duration) {
+	if it.state != runs {
+		panic("sched: item does not run")
+	}
+	p := it.project
+	c := it.tenant.class
+	if k := it.contract; k != nil {
+		for d := range it.Need {
+			k.used[d] -= it.Need[d]
+		}
+		k.running--
 	} else {
-		q.lots[l.on] = lot[:last]
+		for d := range it.Need {
+			c.used[d] -= it.Need[d]
+		}
 	}
-}
-
-func (q *Queue[V]) recycle(l *line[V]) {
-	*l = line[V]{}
-	if len(q.spare) < spareLines {
-		q.spare = append(q.spare, l)
-	}
+	p.running--
+	it.tenant.running--
+	c.running--
+	q.pace.ended(held, it.Cost)
+	it.state, it.tenant, it.project, it.contract = away, nil, nil, nil
+	q.rest(p)
 }

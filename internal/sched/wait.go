@@ -1,10 +1,137 @@
 package sched
 
-import "time"
+import (
+	"math/bits"
+	"time"
+
+	"sluice"
+)
+
+// pace is how fast a pool serves, learned from the attempts that have ended.
+type pace struct {
+	held time.Duration // mean time that an attempt holds its place; 0: unknown
+	cost int64         // mean work of an attempt
+}
+
+// paceWeight is the weight of the newest attempt in the means: 1/8.
+const paceWeight = 8
+
+func (p *pace) ended(held time.Duration, cost int64) {
+	held, cost = max(held, 1), max(cost, 1)
+	if p.held == 0 {
+		p.held, p.cost = held, cost
+		return
+	}
+	p.held = max(1, p.held+(held-p.held)/paceWeight)
+	p.cost = max(1, p.cost+(cost-p.cost)/paceWeight)
+}
+
+// lasts is how long work is predicted to hold its place; 0 if nothing is known.
+func (p *pace) lasts(cost int64) time.Duration {
+	if p.held == 0 {
+		return 0
+	}
+	return time.Duration(scale(int64(p.held), max(cost, 1), p.cost))
+}
+
+// after is how long a pool that runs so many takes to serve work, by Little's
+// law: n attempts at a time of mean work C and mean time S serve n·C ÷ S.
+func (p *pace) after(cost, running int64) time.Duration {
+	if p.held == 0 {
+		return 0
+	}
+	one := int64(p.held) / max(running, 1)
+	return time.Duration(scale(one, max(cost, 0), p.cost))
+}
+
+// scale is a·b ÷ c, at most what fits, for a, b ≥ 0 and c > 0.
+func scale(a, b, c int64) int64 {
+	hi, lo := bits.Mul64(uint64(a), uint64(b))
+	if hi >= uint64(c) {
+		return unbounded
+	}
+	quo, _ := bits.Div64(hi, lo, uint64(c))
+	return int64(min(quo, uint64(unbounded)))
+}
+
+// Service is how long an attempt holds its place on average; 0 if nothing is known.
+func (q *Queue) Service() time.Duration { return q.pace.held }
+
+// Wait predicts how long a request of a tenant waits that arrives now, while so
+// many attempts run in the pool; 0 if nothing is known.
+//
+// The tenants of a class that compete share its rate by weight, so a virtual time
+// that is ahead of theirs by v is reached after v × Σ weights of work; never more
+// than all that waits in the class. The class gets its share of the pool, which
+// serves by [pace.after]; and when every place is taken one becomes free after
+// the n-th part of a mean attempt.
+func (q *Queue) Wait(class sluice.Class, id sluice.TenantID, weight, running int64) time.Duration {
+	turn := q.pace.after(q.pace.cost, running)
+	if q.policy.FIFO {
+		return turn + q.pace.after(q.classes[0].queued, running)
+	}
+	c := &q.classes[class]
+	if k := q.contractOf(id); k != nil && k.paid() && (k.Slots == 0 || k.used[Slots] < k.Slots) && (k.KV == 0 || k.used[KV] < int64(k.KV)) {
+		return turn
+	}
+	weight = max(weight, 1)
+	floor, weights := c.floor(), c.weights
+	lead := int64(0)
+	if t := q.tenants[tenantID{class, id}]; t != nil {
+		at := max(t.vt, floor)
+		if t.ready == 0 {
+			weights += weight
+		}
+		lead = (at - floor).unstretch(1) + t.queued/weight
+	} else {
+		weights += weight
+	}
+	ahead := min(scale(lead, weights, 1), c.queued)
+	shares := c.share()
+	for i := range q.classes {
+		if o := &q.classes[i]; o != c && o.ready > 0 {
+			shares += o.share()
+		}
+	}
+	return turn + q.pace.after(scale(ahead, shares, c.share()), running)
+}
+
+// Drain predicts how long the pool takes to serve all that waits, without may
+// be nil, and one more; 0 if nothing is known.
+func (q *Queue) Drain(running int64, without *Item) time.Duration {
+	cost := q.pace.cost
+	for i := range q.classes {
+		cost += q.classes[i].queued
+	}
+	if without != nil && without.state == waits {
+		cost -= without.Cost
+	}
+	return q.pace.after(cost, running)
+}
+
+// Competes reports whether something of a class waits that its limits do not keep
+// back.
+func (q *Queue) Competes(c sluice.Class) bool { return q.classes[c].ready > 0 }
+
+// Position is about how many requests are served before one of a tenant whose
+// predicted wait is known: never fewer than wait of its own, nor more than all.
+func (q *Queue) Position(class sluice.Class, id sluice.TenantID, wait time.Duration, running int64) int {
+	ahead := 0
+	switch one := q.pace.after(q.pace.cost, running); {
+	case one > 0:
+		ahead = int(wait/one) - 1
+	case wait > 0:
+		return q.waiting
+	}
+	if t := q.tenants[tenantID{class, id}]; t != nil {
+		ahead = max(ahead, t.waiting)
+	}
+	return min(max(ahead, 0), q.waiting)
+}
 
 // Due is an item whose deadline is not after now, the earliest first; nil if
 // there is none.
-func (q *Queue[V]) Due(now time.Time) *Item[V] {
+func (q *Queue) Due(now time.Time) *Item {
 	if q.due.Len() == 0 || q.due.Top().Deadline.After(now) {
 		return nil
 	}
@@ -12,74 +139,96 @@ func (q *Queue[V]) Due(now time.Time) *Item[V] {
 }
 
 // NextDeadline is the earliest deadline, false if nothing waits.
-func (q *Queue[V]) NextDeadline() (time.Time, bool) {
+func (q *Queue) NextDeadline() (time.Time, bool) {
 	if q.due.Len() == 0 {
 		return time.Time{}, false
 	}
 	return q.due.Top().Deadline, true
 }
 
+type byDeadline struct{}
+
+func (byDeadline) Less(a, b *Item) bool  { return a.Deadline.Before(b.Deadline) }
+func (byDeadline) Moved(it *Item, i int) { it.due = i }
+
 // Oldest is how long the item that arrived first has waited, since it arrived.
-func (q *Queue[V]) Oldest(now time.Time) time.Duration {
-	if q.oldest == nil {
+func (q *Queue) Oldest(now time.Time) (longest time.Duration) {
+	for i := range q.classes {
+		longest = max(longest, q.classes[i].waited(now))
+	}
+	return longest
+}
+
+func (c *class) waited(now time.Time) time.Duration {
+	if c.oldest == nil {
 		return 0
 	}
-	return max(0, now.Sub(q.oldest.Arrived))
+	return max(0, now.Sub(c.oldest.Arrived))
 }
 
-// serviceWeight is the weight of the newest attempt in the mean: 1/8.
-const serviceWeight = 8
-
-// Ended learns how long an attempt held its place.
-func (q *Queue[V]) Ended(held time.Duration) {
-	held = max(held, 1)
-	if q.service == 0 {
-		q.service = held
-		return
-	}
-	q.service = max(1, q.service+(held-q.service)/serviceWeight)
-}
-
-// Service is how long an attempt holds its place on average; 0 if nothing is known.
-func (q *Queue[V]) Service() time.Duration { return q.service }
-
-// Wait predicts the wait of a request behind ahead others while running attempts
-// hold all places; 0 if nothing is known.
-func (q *Queue[V]) Wait(ahead int, running int64) time.Duration {
-	n := time.Duration(max(running, 1))
-	whole, rest := q.service/n, q.service%n // the order keeps it from overflowing
-	return whole*time.Duration(ahead+1) + rest*time.Duration(ahead+1)/n
-}
-
-// age puts an item in the list by arrival; most often it is the newest.
-func (q *Queue[V]) age(it *Item[V]) {
-	at := q.newest
+// age puts an item in its class's list by arrival, where it is most often the
+// newest, and at the end of its tenant's.
+func (q *Queue) age(it *Item) {
+	c, t := it.tenant.class, it.tenant
+	at := c.newest
 	for at != nil && it.Arrived.Before(at.Arrived) {
 		at = at.older
 	}
 	it.older = at
 	if at == nil {
-		it.newer, q.oldest = q.oldest, it
+		it.newer, c.oldest = c.oldest, it
 	} else {
 		it.newer, at.newer = at.newer, it
 	}
 	if it.newer == nil {
-		q.newest = it
+		c.newest = it
 	} else {
 		it.newer.older = it
 	}
+	it.before, it.behind = t.newest, nil
+	if t.newest == nil {
+		t.oldest = it
+	} else {
+		t.newest.behind = it
+	}
+	t.newest = it
 }
 
-func (q *Queue[V]) unage(it *Item[V]) {
+func (q *Queue) unage(it *Item) {
+	c, t := it.tenant.class, it.tenant
 	if it.older == nil {
-		q.oldest = it.newer
+		c.oldest = it.newer
 	} else {
 		it.older.newer = it.newer
 	}
 	if it.newer == nil {
-		q.newest = it.older
+		c.newest = it.older
 	} else {
 		it.newer.older = it.older
 	}
-	it.older, it.newer = nil, nil
+	if it.before == nil {
+		t.oldest = it.behind
+	} else {
+		it.before.behind = it.behind
+	}
+	if it.behind == nil {
+		t.newest = it.before
+	} else {
+		it.behind.before = it.before
+	}
+	it.older, it.newer, it.before, it.behind = nil, nil, nil, nil
+}
+
+// items goes through what waits in a class, oldest first.
+func (c *class) items() func(yield func(int, *Item) bool) {
+	return func(yield func(int, *Item) bool) {
+		i := 0
+		for it := c.oldest; it != nil; i++ {
+			next := it.newer
+			if !yield(i, it) {
+				return
+			}
+			it = next
+		}
+	}
 }

@@ -1,0 +1,117 @@
+package engine
+
+import (
+	"math"
+	"time"
+
+	"sluice/internal/route"
+	"sluice/internal/sched"
+)
+
+// room is a pool's backends as its queue sees them, at one moment.
+type room struct {
+	p   *pool
+	now time.Time
+}
+
+// usable reports whether a place may be given anything at all.
+func (m *room) usable(pl *route.Place) bool {
+	return pl.Backend.Weight > 0 && pl.Health.Usable(m.now)
+}
+
+// Capacity is what the usable backends hold in all, and what of it is free.
+func (m *room) Capacity() (all, free sched.Amounts) {
+	bounded := [...]bool{true, true, true}
+	for _, pl := range m.p.places {
+		if !m.usable(pl) {
+			continue
+		}
+		c := pl.Backend.Capacity
+		most := sched.Amounts{pl.Slots(), int64(c.KVTokens), int64(c.PrefillTokens)}
+		used := sched.Amounts{pl.Running(), int64(pl.KV()), int64(pl.Prefill())}
+		for d := range all {
+			bounded[d] = bounded[d] && most[d] > 0
+			all[d] += most[d]
+			free[d] += max(0, most[d]-used[d])
+		}
+	}
+	for d := range all {
+		if !bounded[d] {
+			all[d], free[d] = 0, 0
+		}
+	}
+	return all, free
+}
+
+// Most is the most that one backend of the set has free; one with nothing in a
+// dimension takes anything, since what is larger than it runs alone there. That
+// which is kept for a request counts only for what goes first.
+func (m *room) Most(set *sched.Set, first bool) (most sched.Amounts) {
+	for i, pl := range m.p.places {
+		if !set.Has(i) || !m.usable(pl) || !first && pl == m.p.keeps() {
+			continue
+		}
+		slots := pl.Slots() - pl.Running()
+		if slots <= 0 {
+			continue
+		}
+		c := pl.Backend.Capacity
+		most[sched.Slots] = max(most[sched.Slots], slots)
+		most[sched.KV] = max(most[sched.KV], free(int64(c.KVTokens), int64(pl.KV())))
+		most[sched.Prefill] = max(most[sched.Prefill], free(int64(c.PrefillTokens), int64(pl.Prefill())))
+	}
+	return most
+}
+
+func free(all, used int64) int64 {
+	if all == 0 || used == 0 {
+		return math.MaxInt64
+	}
+	return max(0, all-used)
+}
+
+// Fits reports whether one backend can start the item now.
+func (m *room) Fits(it *sched.Item, first bool) bool {
+	need := it.Value.(*request).needOfPlace()
+	for i, pl := range m.p.places {
+		if it.Backends.Has(i) && pl.Backend.Weight > 0 && (first || pl != m.p.keeps()) && pl.Usable(m.now, need) == route.Chosen {
+			return true
+		}
+	}
+	return false
+}
+
+// Gather keeps the backend for the item that lacks least.
+func (m *room) Gather(it *sched.Item) bool {
+	p := m.p
+	if p.keptFor == it && p.kept != nil && m.usable(p.kept) {
+		return true
+	}
+	p.kept, p.keptFor = nil, nil
+	for i, pl := range p.places {
+		if it.Backends.Has(i) && m.usable(pl) && (p.kept == nil || roomier(pl, p.kept)) {
+			p.kept, p.keptFor = pl, it
+		}
+	}
+	return p.kept != nil
+}
+
+// roomier orders places by free memory, then by free prefill, then by free slots.
+func roomier(a, b *route.Place) bool {
+	x, y := a.Backend.Capacity, b.Backend.Capacity
+	if n, m := free(int64(x.KVTokens), int64(a.KV())), free(int64(y.KVTokens), int64(b.KV())); n != m {
+		return n > m
+	}
+	if n, m := free(int64(x.PrefillTokens), int64(a.Prefill())), free(int64(y.PrefillTokens), int64(b.Prefill())); n != m {
+		return n > m
+	}
+	return a.Slots()-a.Running() > b.Slots()-b.Running()
+}
+
+// keeps is the place that is kept for the item that gathers, nil if none is.
+func (p *pool) keeps() *route.Place {
+	if g := p.queue.Gathering(); g == nil || g != p.keptFor {
+		return nil
+	}
+	return p.kept
+}

@@ -1,0 +1,262 @@
+package sched
+
+import "time"
+
+// Room is what a queue asks about the backends of its pool, now.
+type Room interface {
+	// Capacity is what the backends that can be used hold in all, and what of it
+	// is free. 0 is unbounded; then free is not looked at.
+	Capacity() (all, free Amounts)
+	// Most is the most that any one backend of the set, with a free slot, has
+	// free; one with nothing in a dimension takes anything. No slots: none can
+	// start anything. The one that is kept counts only for what goes first.
+	Most(set *Set, first bool) Amounts
+	// Fits reports whether one backend of the item's can start it. The one that is
+	// kept for another item cannot, unless the item is first.
+	Fits(it *Item, first bool) bool
+	// Gather keeps one backend of the item's for it as long as Gathering names it,
+	// the same one while that can be used. It reports whether there is one.
+	Gather(it *Item) bool
+}
+
+// Next is the item to be served next, nil if nothing may start. The caller
+// dispatches, parks or removes it, and asks again.
+func (q *Queue) Next(now time.Time, room Room) *Item {
+	q.blocked = q.blocked[:0]
+	if q.waiting == 0 {
+		return nil
+	}
+	if q.policy.FIFO {
+		return q.oldest(room)
+	}
+	q.capacity, q.free = room.Capacity()
+	if q.gathers != nil && !q.closed && !room.Gather(q.gathers) {
+		q.gathers = nil
+	}
+	for _, k := range q.contracts {
+		k.refill(now)
+		if it := q.inside(k, room); it != nil {
+			return it
+		}
+	}
+	if g := q.gathers; g != nil && q.passable(g) && room.Fits(g, true) {
+		return q.outside(g)
+	}
+	var done [len(q.classes)]bool
+	for range q.classes {
+		var c *class
+		for i := range q.classes {
+			if next := &q.classes[i]; !done[i] && next.ready > 0 && (c == nil || next.before(c)) {
+				c = next
+			}
+		}
+		if c == nil {
+			return nil
+		}
+		done[c.index] = true
+		if it := q.ofClass(c, room); it != nil {
+			return q.outside(it)
+		}
+	}
+	return nil
+}
+
+func (q *Queue) outside(it *Item) *Item {
+	it.contract = nil
+	return it
+}
+
+// oldest is strict order of arrival: what does not fit keeps back what needs the
+// same backends.
+func (q *Queue) oldest(room Room) *Item {
+	var first *Item
+	for _, l := range q.classes[0].lanes {
+		if l.seats.Len() == 0 {
+			continue
+		}
+		if it := l.seats.Top().head(); (first == nil || it.less(first)) && room.Fits(it, false) {
+			first = it
+		}
+	}
+	return first
+}
+
+// ofClass is the next item of a class: the heads of its lanes in the order of
+// virtual time, then what may pass a head that does not fit.
+func (q *Queue) ofClass(c *class, room Room) *Item {
+	var tried uint64 // of the first 64 lanes
+	for {
+		at := -1
+		for i, l := range c.lanes {
+			if i < 64 && tried&(1<<i) == 0 && l.seats.Len() > 0 &&
+				(at < 0 || byVirtual{}.Less(l.seats.Top(), c.lanes[at].seats.Top())) {
+				at = i
+			}
+		}
+		if at < 0 {
+			break
+		}
+		tried |= 1 << at
+		l := c.lanes[at]
+		if !q.open(l, room) {
+			continue
+		}
+		it := l.seats.Top().head()
+		if q.may(it, room) {
+			return it
+		}
+		q.blocked = append(q.blocked, it)
+	}
+	for _, l := range c.lanes {
+		if l.seats.Len() > 0 && q.open(l, room) {
+			if it := q.backfill(l, room); it != nil {
+				return it
+			}
+		}
+	}
+	return nil
+}
+
+// open reports whether something of the lane could start, whatever its size.
+func (q *Queue) open(l *lane, room Room) bool {
+	return room.Most(&l.set, l.class.policy.Headroom > 0)[Slots] > 0 && q.allows(l.class, l.short, Slots, 1)
+}
+
+// allows reports whether the pool has a part left in a dimension that a class may
+// take n of: what is free, less what is kept for others, within its ceiling. What
+// is larger than all that runs alone: in an idle pool, or an idle class.
+func (q *Queue) allows(c *class, short bool, d int, n int64) bool {
+	all := q.capacity[d]
+	if all == 0 || n == 0 {
+		return true
+	}
+	if top := c.policy.Ceiling; top > 0 && c.used[d] > 0 && c.used[d]+n > part(all, top) {
+		return false
+	}
+	free := q.free[d]
+	if free >= all {
+		return true
+	}
+	for i := range q.classes {
+		if h := &q.classes[i]; h != c && h.policy.Headroom > 0 {
+			free -= max(0, part(all, h.policy.Headroom)-h.used[d])
+		}
+	}
+	for _, k := range q.contracts {
+		free -= k.keeps(d, short)
+	}
+	return n <= free
+}
+
+// passable reports whether the pool has a part left for the item in every
+// dimension.
+func (q *Queue) passable(it *Item) bool {
+	for d, n := range it.Need {
+		if !q.allows(it.tenant.class, it.line.id.lane.short, d, n) {
+			return false
+		}
+	}
+	return true
+}
+
+// privileged reports whether an item would run in its class's headroom, which is
+// gathered for nobody.
+func (q *Queue) privileged(it *Item) bool {
+	c := it.tenant.class
+	if c.policy.Headroom == 0 {
+		return false
+	}
+	for d, n := range it.Need {
+		if all := q.capacity[d]; all > 0 && c.used[d]+n > part(all, c.policy.Headroom) {
+			return false
+		}
+	}
+	return true
+}
+
+// may reports whether an item can start now without doing harm to what was
+// passed over. Passing a head takes of its allowance, which is its own cost;
+// then what becomes free is gathered for it.
+func (q *Queue) may(it *Item, room Room) bool {
+	first := q.gathers == it || q.privileged(it)
+	if q.closed && !first || !q.passable(it) || !room.Fits(it, first) {
+		return false
+	}
+	for _, b := range q.blocked {
+		if first || q.gathers != nil {
+			break // one at a time: the others wait for their turn to gather
+		}
+		if b == it || b.passed+it.Cost <= b.Cost || !b.Backends.meets(&it.Backends) {
+			continue
+		}
+		q.gather(b, room)
+		if q.closed || !room.Fits(it, false) {
+			return false
+		}
+	}
+	return true
+}
+
+// First reports whether what Next has picked may have the backend that is kept
+// for another item.
+func (q *Queue) First(it *Item) bool {
+	return q.gathers == it || it.contract != nil || q.privileged(it)
+}
+
+// gather keeps for an item what becomes free: one backend, where that is what it
+// lacks, or the pool's part.
+func (q *Queue) gather(it *Item, room Room) {
+	if !q.passable(it) {
+		q.gathers, q.closed = it, true
+		return
+	}
+	if room.Gather(it) {
+		q.gathers = it
+	}
+}
+
+// pass counts what a dispatch takes of the allowance of those that it passes.
+func (q *Queue) pass(it *Item) {
+	for _, b := range q.blocked {
+		if b != it && it.contract == nil && b.Backends.meets(&it.Backends) {
+			b.passed += it.Cost
+		}
+	}
+	q.blocked = q.blocked[:0]
+}
+
+// Gathering is the item for which what becomes free is kept, nil if there is none.
+func (q *Queue) Gathering() *Item { return q.gathers }
+
+// backfill is a head of the lane that fits, though those before it do not: of
+// those that need little memory, in the order of the heap.
+func (q *Queue) backfill(l *lane, room Room) *Item {
+	if q.closed {
+		return nil
+	}
+	limit := room.Most(&l.set, false)
+	if limit[Slots] <= 0 || l.fill.Top().head.Need[Prefill] > limit[Prefill] {
+		return nil
+	}
+	return q.search(l, 0, &limit, room)
+}
+
+func (q *Queue) search(l *lane, i int, limit *Amounts, room Room) *Item {
+	if i >= l.kv.Len() || q.closed {
+		return nil
+	}
+	it := l.kv.elems[i].head
+	if it.Need[KV] > limit[KV] {
+		return nil
+	}
+	if it.Need[Prefill] <= limit[Prefill] && q.may(it, room) {
+		return it
+	}
+	if q.gathers != nil {
+		*limit = room.Most(&l.set, false) // less, if that began just now
+	}
+	if found := q.search(l, 2*i+1, limit, room); found != nil {
+		return found
+	}
+	return q.search(l, 2*i+2, limit, room)
+}
