@@ -37,7 +37,9 @@ func (m *machines) Capacity() (all, free Amounts) {
 	return all, free
 }
 
-func (m *machines) keeps(i int) bool { return m.keep != nil && m.q.Gathering() == m.keep && m.kept == i }
+func (m *machines) keeps(i int) bool {
+	return m.keep != nil && m.q.Gathering() == m.keep && m.kept == i
+}
 
 func (m *machines) Most(set *Set, first bool) (most Amounts) {
 	for i := range m.all {
