@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"strconv"
@@ -219,9 +218,9 @@ type ClearAnswer struct {
 	link    *link
 	address string
 	stop    func() bool // ends the watch on the context; false if it has closed the connection
-	resp    *http.Response
+	body    body
+	last    bool         // the peer closes the connection after it
 	writing chan written // nil unless a write goes on beside the reading
-	whole   bool         // the body has been read to its end
 }
 
 // written is how a write ended.
@@ -295,7 +294,8 @@ func (a *ClearAnswer) head() error {
 			return errors.New("the peer wants another protocol")
 		case resp.StatusCode >= 200:
 			l.left = noBound
-			a.resp, a.Status, a.Header, a.Length = resp, resp.StatusCode, resp.Header, resp.ContentLength
+			a.body, a.last = newBody(l.r, resp), resp.Close
+			a.Status, a.Header, a.Length = resp.StatusCode, resp.Header, resp.ContentLength
 			return nil
 		}
 	}
@@ -303,11 +303,7 @@ func (a *ClearAnswer) head() error {
 }
 
 // Read reads the body.
-func (a *ClearAnswer) Read(p []byte) (int, error) {
-	n, err := a.resp.Body.Read(p)
-	a.whole = a.whole || err == io.EOF
-	return n, err
-}
+func (a *ClearAnswer) Read(p []byte) (int, error) { return a.body.Read(p) }
 
 // Close ends the answer. The connection serves another request if this one is over
 // on both sides, else it is closed.
@@ -316,7 +312,7 @@ func (a *ClearAnswer) Close() error {
 	if l == nil {
 		return nil
 	}
-	open := a.stop() && a.whole && !a.resp.Close && l.r.Buffered() == 0
+	open := a.stop() && a.body.whole() && !a.last && l.r.Buffered() == 0
 	if a.writing != nil {
 		open = open && a.wrote()
 		if !open {
