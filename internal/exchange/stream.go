@@ -32,7 +32,8 @@ type pace struct {
 // stream is one attempt's events on their way to the client. What the tap lets
 // through is collected until more must be read from the backend, and then
 // written at once: nothing that has arrived waits, and events that arrived
-// together cost one write. Until content has come all of it is held back.
+// together cost one write. An event that came alone is written from where it was
+// read to. Until content has come all of it is held back.
 type stream struct {
 	ctx  context.Context
 	t    *turn
@@ -63,9 +64,15 @@ func (s *stream) flush() bool {
 	if !s.open || len(s.out) == 0 {
 		return true
 	}
-	s.t.begun(s.a)
-	err := s.t.client.Events(s.t.head, s.out)
+	ok := s.write(s.out)
 	s.out = s.out[:0]
+	return ok
+}
+
+// write writes content to the client and reports whether the stream goes on.
+func (s *stream) write(p []byte) bool {
+	s.t.begun(s.a)
+	err := s.t.client.Events(s.t.head, p)
 	if err != nil {
 		s.a.failure = s.t.undelivered(s.ctx, err)
 	}
@@ -110,7 +117,12 @@ func (t *turn) pump(ctx context.Context, a *attempt, ans *upstream.Answer) {
 			}
 			return
 		}
-		if s.open || ev.Data != nil || err != nil { // comments say nothing to a client that has its own
+		switch {
+		case s.open && len(s.out) == 0 && events.Buffered() == 0 && err == nil && !step.Terminal: // it came alone
+			if len(step.Out) > 0 && !s.write(step.Out) {
+				return
+			}
+		case s.open || ev.Data != nil || err != nil: // comments say nothing to a client that has its own
 			s.out = append(s.out, step.Out...)
 		}
 		if err != nil || step.Terminal {

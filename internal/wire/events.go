@@ -84,6 +84,9 @@ func (e *Events) Next() (Event, error) {
 	}
 }
 
+// Buffered is how many bytes have been read beyond the last event.
+func (e *Events) Buffered() int { return e.end - e.start }
+
 func (e *Events) reset() {
 	e.pos, e.line, e.lines = 0, 0, 0
 	e.name, e.data, e.nameSeen = span{}, span{}, false
