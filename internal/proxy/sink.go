@@ -23,9 +23,10 @@ var keepAlive = []byte(": keep-alive\n\n")
 // sink writes one answer. Its mutex keeps the keep-alive timer and the handler
 // apart.
 type sink struct {
-	c  *call
-	rc *http.ResponseController
-	id sluice.RequestID
+	c       *call
+	rc      *http.ResponseController
+	flusher interface{ FlushError() error } // nil if rc has to find it
+	id      sluice.RequestID
 
 	mu        sync.Mutex
 	committed bool // the client has a status
@@ -41,6 +42,7 @@ var _ exchange.Client = (*sink)(nil)
 
 func (s *sink) init(c *call) {
 	s.c, s.rc, s.id, s.wrote = c, http.NewResponseController(c.w), c.p.o.NewID(), c.arrived
+	s.flusher, _ = c.w.(interface{ FlushError() error })
 	s.rc.SetWriteDeadline(time.Time{}) // the last answer on this connection may have left one
 }
 
@@ -121,7 +123,11 @@ func (s *sink) Events(head *exchange.Head, p []byte) error {
 func (s *sink) write(p []byte) error {
 	s.slide()
 	_, err := s.c.w.Write(p)
-	if err == nil {
+	switch {
+	case err != nil:
+	case s.flusher != nil:
+		err = s.flusher.FlushError()
+	default:
 		err = s.rc.Flush()
 	}
 	return s.stalled(err)
