@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"sluice/internal/auth"
 	"sluice/internal/engine"
 	"sluice/internal/ledger"
+	"sluice/internal/quota"
 	"sluice/internal/store"
 )
 
@@ -177,26 +179,72 @@ func (a *App) seed(ctx context.Context, db *store.DB) error {
 		return err
 	}
 	seeds := make([]engine.Spent, 0, 4*len(spent))
-	for _, s := range spent {
-		for _, d := range []struct {
-			dimension sluice.Dimension
-			amount    int64
-		}{
-			{sluice.Requests, s.Requests},
-			{sluice.InputTokens, int64(s.Input)},
-			{sluice.OutputTokens, int64(s.Output)},
-			{sluice.Spend, int64(s.CostHigh)},
-		} {
-			if d.amount > 0 {
-				seeds = append(seeds, engine.Spent{
-					Scope: s.Scope, Tenant: s.Tenant, Project: s.Project, Key: s.Key, Model: s.Model,
-					Dimension: d.dimension, Window: s.Window, At: s.Start, Amount: d.amount,
-				})
-			}
-		}
+	for i := range spent {
+		seeds = appendSeeds(seeds, &spent[i], nil)
+	}
+	if seeds, err = a.seedLabelled(ctx, db, seeds); err != nil {
+		return err
 	}
 	a.gate.Seed(seeds)
 	return nil
+}
+
+// seedLabelled adds what users and runs have taken. Users can be many, so only
+// what plans bound of them is kept.
+func (a *App) seedLabelled(ctx context.Context, db *store.DB, seeds []engine.Spent) ([]engine.Spent, error) {
+	stored, err := db.Load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	bounded := make(map[sluice.Limit]bool)
+	for _, p := range slices.Concat(stored.Plans, a.snapshot.Load().Records.Plans) {
+		for _, l := range p.PerUser {
+			if l.Window.Fixed() {
+				bounded[sluice.Limit{Dimension: l.Dimension, Window: l.Window}] = true
+			}
+		}
+	}
+	now := time.Now()
+	spent, err := db.LabelledSpend(ctx, now, store.Labelled{Users: len(bounded) > 0, RunsSince: now.Add(-quota.RunIdle)}, a.journal.Undrained)
+	if err != nil {
+		return nil, err
+	}
+	for i := range spent {
+		s := &spent[i]
+		if s.Scope == sluice.ScopeUser {
+			seeds = appendSeeds(seeds, s, bounded)
+			continue
+		}
+		seeds = append(appendSeeds(seeds, s, nil), runSeed(s, sluice.RunTime, 1), runSeed(s, sluice.AllTokens, int64(s.Input+s.Output)))
+	}
+	return seeds, nil
+}
+
+// runSeed is one more figure of a run.
+func runSeed(s *ledger.Spend, d sluice.Dimension, n int64) engine.Spent {
+	return engine.Spent{Scope: s.Scope, Tenant: s.Tenant, Run: s.Run, Dimension: d, Window: s.Window, At: s.Start, Amount: n}
+}
+
+// appendSeeds adds the figures of one sum: those that are bounded, all if bounded
+// is nil.
+func appendSeeds(seeds []engine.Spent, s *ledger.Spend, bounded map[sluice.Limit]bool) []engine.Spent {
+	for _, d := range [...]struct {
+		dimension sluice.Dimension
+		amount    int64
+	}{
+		{sluice.Requests, s.Requests},
+		{sluice.InputTokens, int64(s.Input)},
+		{sluice.OutputTokens, int64(s.Output)},
+		{sluice.Spend, int64(s.CostHigh)},
+	} {
+		if d.amount > 0 && (bounded == nil || bounded[sluice.Limit{Dimension: d.dimension, Window: s.Window}]) {
+			seeds = append(seeds, engine.Spent{
+				Scope: s.Scope, Tenant: s.Tenant, Project: s.Project, Key: s.Key, User: s.User, Run: s.Run, Model: s.Model,
+				Dimension: d.dimension, Window: s.Window, At: s.Start, Amount: d.amount,
+			})
+		}
+	}
+	return seeds
 }
 
 // bringBack notices a store that has gone back in time, such as one restored from

@@ -5,7 +5,8 @@ import (
 )
 
 // The order of fields is the format. A change of it is a new formatVersion with
-// a decoder beside the old one.
+// a decoder beside the old one. Only what may be empty may be appended without: it is
+// written where it is not, and read where something is left.
 
 func appendReserve(b []byte, r *Reserve) []byte {
 	start := len(b)
@@ -27,7 +28,24 @@ func appendReserve(b []byte, r *Reserve) []byte {
 	b = appendInt(b, int64(r.EstimatedInput))
 	b = appendInt(b, int64(r.OutputBound))
 	b = appendInt(b, int64(r.HeldSpend))
+	b = appendLast(b, r.Principal.Run)
 	return endFrame(b, start)
+}
+
+// appendLast writes a text at the end of a record, unless it is empty.
+func appendLast[T ~string](b []byte, s T) []byte {
+	if s == "" {
+		return b
+	}
+	return appendText(b, s)
+}
+
+// last reads it.
+func (d *decoder) last() string {
+	if d.bad || d.s == "" {
+		return ""
+	}
+	return d.text()
 }
 
 func (d *decoder) reserve() (r Reserve) {
@@ -48,6 +66,7 @@ func (d *decoder) reserve() (r Reserve) {
 	r.EstimatedInput = sluice.Tokens(d.int())
 	r.OutputBound = sluice.Tokens(d.int())
 	r.HeldSpend = sluice.Nano(d.int())
+	r.Principal.Run = sluice.RunID(d.last())
 	return r
 }
 
@@ -165,6 +184,7 @@ func appendEntry(b []byte, e *Entry) []byte {
 	}
 	b = appendInt(b, int64(len(detail)))
 	b = append(b, detail...)
+	b = appendLast(b, e.Run)
 	return endFrame(b, start)
 }
 
@@ -218,5 +238,6 @@ func (d *decoder) entry() (e Entry) {
 		e.Detail = []byte(d.s[:n])
 		d.s = d.s[n:]
 	}
+	e.Run = sluice.RunID(d.last())
 	return e
 }

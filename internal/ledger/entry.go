@@ -18,6 +18,7 @@ type Entry struct {
 	Project sluice.ProjectID
 	Key     sluice.KeyID
 	User    sluice.UserID
+	Run     sluice.RunID
 	Task    string
 	Labels  []sluice.Label
 	Class   sluice.Class

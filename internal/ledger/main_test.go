@@ -130,7 +130,7 @@ var t0 = time.Date(2026, 11, 1, 12, 0, 0, 123_456_000, time.UTC)
 func reserve(id string) Reserve {
 	return Reserve{
 		Request: sluice.RequestID(id), At: t0,
-		Principal: sluice.Principal{Tenant: "acme", Project: "web", Key: "k1", User: "u-7"},
+		Principal: sluice.Principal{Tenant: "acme", Project: "web", Key: "k1", User: "u-7", Run: "run 7"},
 		Task:      "summary", Labels: []sluice.Label{{Key: "feature", Value: "inbox"}}, Class: sluice.Batch, Model: "fast",
 		Stream: true, Operation: "chat", Dialect: "openai", Policy: "v3",
 		EstimatedInput: 1500, OutputBound: 4096, HeldSpend: 70_000,
@@ -155,7 +155,7 @@ func checkpoint(id string, n int, out sluice.Tokens, cost sluice.Nano) Checkpoin
 func entry(id string, n int, final bool) Entry {
 	return Entry{
 		Request: sluice.RequestID(id), Attempt: n, At: t0, Ended: t0.Add(5 * time.Second),
-		Tenant: "acme", Project: "web", Key: "k1", User: "u-7", Task: "summary",
+		Tenant: "acme", Project: "web", Key: "k1", User: "u-7", Run: "r-9", Task: "summary",
 		Labels: []sluice.Label{{Key: "feature", Value: "inbox"}}, Class: sluice.Batch, Model: "fast",
 		Pool: "chat", Backend: "oai", Provider: "openai", UpstreamModel: "gpt-x", ServedModel: "gpt-x-0613", UpstreamRequestID: "req_1", Policy: "v3",
 		Final: final, Outcome: sluice.Cancelled, Reason: sluice.ClientGone, Status: 499, Late: true, Stream: true, Operation: "chat", Dialect: "openai",

@@ -179,7 +179,7 @@ type RecentPage struct {
 	Next    Cursor  // zero when there is no more
 }
 
-// Spend is what was used in one fixed window at one scope, to seed counters at
+// Spend is what was used in one window at one scope, to seed counters at
 // start. Requests counts those that reached a backend.
 type Spend struct {
 	Scope   sluice.Scope
@@ -187,8 +187,10 @@ type Spend struct {
 	Project sluice.ProjectID // set for key and project
 	Key     sluice.KeyID     // set for key
 	Model   sluice.ModelID   // set for tenant_model and model
-	Window  sluice.Window    // PerHour, PerDay or PerMonth
-	Start   time.Time        // of the window, UTC
+	User    sluice.UserID    // set for user
+	Run     sluice.RunID     // set for run
+	Window  sluice.Window    // PerHour, PerDay or PerMonth; PerRun for a run
+	Start   time.Time        // of the window, UTC; of a run its first request
 
 	Requests int64
 	Input    sluice.Tokens

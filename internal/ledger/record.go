@@ -95,7 +95,7 @@ func (o Open) Lost(now time.Time) Entry {
 	}
 	return Entry{
 		Request: r.Request, Attempt: d.Attempt, At: at, Ended: now,
-		Tenant: r.Principal.Tenant, Project: r.Principal.Project, Key: r.Principal.Key, User: r.Principal.User,
+		Tenant: r.Principal.Tenant, Project: r.Principal.Project, Key: r.Principal.Key, User: r.Principal.User, Run: r.Principal.Run,
 		Task: r.Task, Labels: r.Labels, Class: r.Class, Model: r.Model,
 		Pool: d.Pool, Backend: d.Backend, Provider: d.Provider, UpstreamModel: d.UpstreamModel, Policy: r.Policy,
 		Final: o.Final, Outcome: sluice.Expired, Reason: sluice.Lost,

@@ -20,7 +20,7 @@ var entryColumns = []string{
 	"input", "cache_read", "cache_write", "cache_write_1h", "audio_input", "output", "reasoning", "audio_output",
 	"tool_calls", "web_searches", "service_tier", "usage_source", "anomalous",
 	"cost", "cost_high", "price_version", "estimated_input", "output_bound", "held_spend",
-	"queued_us", "first_token_us", "duration_us", "detail",
+	"queued_us", "first_token_us", "duration_us", "run_id", "detail",
 }
 
 // entryValues appends an entry's values, as the types that a driver takes.
@@ -35,7 +35,7 @@ func entryValues(args []any, e *ledger.Entry) []any {
 		int64(u.Output), int64(u.Reasoning), int64(u.AudioOutput),
 		u.ToolCalls, u.WebSearches, u.ServiceTier, u.Source.String(), flag(u.Anomalous),
 		int64(e.Cost), int64(e.CostHigh), e.PriceVersion, int64(e.EstimatedInput), int64(e.OutputBound), int64(e.HeldSpend),
-		e.Queued.Microseconds(), e.FirstToken.Microseconds(), e.Duration.Microseconds(), string(e.Detail),
+		e.Queued.Microseconds(), e.FirstToken.Microseconds(), e.Duration.Microseconds(), string(e.Run), string(e.Detail),
 	)
 }
 
@@ -69,7 +69,7 @@ func scanEntry(row scanner) (e ledger.Entry, err error) {
 		&u.Input, &u.CacheRead, &u.CacheWrite, &u.CacheWrite1h, &u.AudioInput, &u.Output, &u.Reasoning, &u.AudioOutput,
 		&u.ToolCalls, &u.WebSearches, &u.ServiceTier, word{&u.Source}, &u.Anomalous,
 		&e.Cost, &e.CostHigh, &e.PriceVersion, &e.EstimatedInput, &e.OutputBound, &e.HeldSpend,
-		&queued, &first, &duration, &detail,
+		&queued, &first, &duration, &e.Run, &detail,
 	)
 	if err != nil {
 		return e, fmt.Errorf("read entry: %w", err)
@@ -156,6 +156,7 @@ func bounded(e ledger.Entry) ledger.Entry {
 	clean(&e.Project)
 	clean(&e.Key)
 	clean(&e.User)
+	clean(&e.Run)
 	clean(&e.Model)
 	clean(&e.Pool)
 	clean(&e.Backend)

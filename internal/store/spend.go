@@ -171,16 +171,21 @@ func (m spendSums) add(w windowStart, s *ledger.Spend) {
 		{Scope: sluice.ScopeFleet},
 	} {
 		k.Window, k.Start = w.window, w.start
-		sum := m[k]
-		if sum == nil {
-			first := k
-			sum = &first
-			m[k] = sum
-		}
-		sum.Requests += s.Requests
-		sum.Input += s.Input
-		sum.Output += s.Output
-		sum.Cost += s.Cost
-		sum.CostHigh += s.CostHigh
+		m.plus(k, s)
 	}
+}
+
+// plus adds s to the sum of k.
+func (m spendSums) plus(k ledger.Spend, s *ledger.Spend) {
+	sum := m[k]
+	if sum == nil {
+		first := k
+		sum = &first
+		m[k] = sum
+	}
+	sum.Requests += s.Requests
+	sum.Input += s.Input
+	sum.Output += s.Output
+	sum.Cost += s.Cost
+	sum.CostHigh += s.CostHigh
 }

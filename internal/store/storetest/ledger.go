@@ -22,6 +22,7 @@ var ledgerTests = []namedTest{
 	{"tenants are walls", testWalls},
 	{"recent requests", testRecent},
 	{"spend", testSpend},
+	{"spend of users and runs", testLabelledSpend},
 	{"verify finds differences", testVerify},
 }
 
@@ -281,6 +282,66 @@ func spendsAre(t *testing.T, spends []ledger.Spend, hour *ledger.Entry) {
 	}
 	if got := find(ledger.Spend{Scope: sluice.ScopeFleet, Window: sluice.PerMonth}).Start; !got.Equal(time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)) {
 		t.Errorf("the month starts at %v", got)
+	}
+}
+
+// testLabelledSpend: users by window, and runs as a whole, each entry once wherever
+// it is.
+func testLabelledSpend(t *testing.T, fresh Fresh) {
+	at := func(id string, user sluice.UserID, run sluice.RunID, ago time.Duration) ledger.Entry {
+		e := entry(id, 1)
+		e.At, e.User, e.Run = noon.Add(-ago), user, run
+		return e
+	}
+	failed := at("r2", "u1", "deep", 40*time.Minute)
+	failed.Final = false
+	all := []ledger.Entry{
+		at("r1", "u1", "deep", 26*time.Hour), failed, at("r3", "u2", "deep", 5*time.Minute),
+		at("r4", "u1", "", time.Minute), at("r5", "", "idle", 30*time.Hour),
+	}
+	other := at("r6", "u1", "deep", time.Minute)
+	other.Tenant = "globex"
+	all = append(all, other)
+	in, out, cost, high := all[0].Usage.InputTotal(), all[0].Usage.OutputTotal(), all[0].Cost, all[0].CostHigh
+	took := func(s ledger.Spend, requests, entries int64) ledger.Spend {
+		s.Requests, s.Input, s.Output = requests, in*sluice.Tokens(entries), out*sluice.Tokens(entries)
+		s.Cost, s.CostHigh = cost*sluice.Nano(entries), high*sluice.Nano(entries)
+		return s
+	}
+	for name, split := range map[string]int{"in the store": len(all), "in the journal": 0, "in either": 2} {
+		t.Run(name, func(t *testing.T) {
+			db := Open(t, fresh(t), store.Options{})
+			must(t, db.Append(t.Context(), all[:split]))
+			got, err := db.LabelledSpend(t.Context(), noon, store.Labelled{Users: true, RunsSince: noon.Add(-24 * time.Hour)},
+				func(visit func([]ledger.Entry) error) error { return visit(all) })
+			must(t, err)
+			user := func(tenant sluice.TenantID, u sluice.UserID, w sluice.Window) ledger.Spend {
+				i := slices.IndexFunc(got, func(s ledger.Spend) bool { return s.Tenant == tenant && s.User == u && s.Window == w })
+				if i < 0 {
+					return ledger.Spend{}
+				}
+				s := got[i]
+				s.Start = time.Time{}
+				return s
+			}
+			for _, want := range []ledger.Spend{
+				took(ledger.Spend{Scope: sluice.ScopeUser, Tenant: "acme", User: "u1", Window: sluice.PerMonth}, 2, 3),
+				took(ledger.Spend{Scope: sluice.ScopeUser, Tenant: "acme", User: "u1", Window: sluice.PerDay}, 1, 2),
+				took(ledger.Spend{Scope: sluice.ScopeUser, Tenant: "acme", User: "u2", Window: sluice.PerHour}, 1, 1),
+			} {
+				if d := cmp.Diff(want, user(want.Tenant, want.User, want.Window)); d != "" {
+					t.Errorf("user (-want +got):\n%s", d)
+				}
+			}
+			runs := slices.DeleteFunc(got, func(s ledger.Spend) bool { return s.Scope != sluice.ScopeRun })
+			want := []ledger.Spend{
+				took(ledger.Spend{Scope: sluice.ScopeRun, Tenant: "acme", Run: "deep", Window: sluice.PerRun, Start: noon.Add(-26 * time.Hour)}, 2, 3),
+				took(ledger.Spend{Scope: sluice.ScopeRun, Tenant: "globex", Run: "deep", Window: sluice.PerRun, Start: noon.Add(-time.Minute)}, 1, 1),
+			}
+			if d := cmp.Diff(want, runs); d != "" {
+				t.Errorf("runs (-want +got):\n%s", d)
+			}
+		})
 	}
 }
 

@@ -123,7 +123,7 @@ var noon = time.Date(2026, 11, 15, 12, 30, 0, 123_456_000, time.UTC)
 func entry(id string, attempt int) ledger.Entry {
 	return ledger.Entry{
 		Request: sluice.RequestID(id), Attempt: attempt, At: noon, Ended: noon.Add(3 * time.Second),
-		Tenant: "acme", Project: "web", Key: "k1", User: "u1", Task: "summary",
+		Tenant: "acme", Project: "web", Key: "k1", User: "u1", Run: "r1", Task: "summary",
 		Labels: []sluice.Label{{Key: "feature", Value: "inbox"}, {Key: "prompt_version", Value: "7"}},
 		Class:  sluice.Standard, Model: "fast",
 		Pool: "chat", Backend: "oai", Provider: "openai", UpstreamModel: "gpt-x", ServedModel: "gpt-x-0613", UpstreamRequestID: "req_1", Policy: "v3",
