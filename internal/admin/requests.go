@@ -24,6 +24,7 @@ type Request struct {
 	Project         string        `json:"project"`
 	Key             string        `json:"key"`
 	User            string        `json:"user,omitempty"`
+	Run             string        `json:"run,omitempty" doc:"The run that it was a step of"`
 	Task            string        `json:"task,omitempty"`
 	Class           string        `json:"class"`
 	Operation       string        `json:"operation"`
@@ -47,7 +48,7 @@ type Request struct {
 // requestView tells a request by its final entry and what it took in all.
 func requestView(e *ledger.Entry, whole *ledger.Sum) Request {
 	return Request{
-		ID: string(e.Request), At: e.At.UTC(), Tenant: string(e.Tenant), Project: string(e.Project), Key: string(e.Key), User: string(e.User),
+		ID: string(e.Request), At: e.At.UTC(), Tenant: string(e.Tenant), Project: string(e.Project), Key: string(e.Key), User: string(e.User), Run: string(e.Run),
 		Task: e.Task, Class: e.Class.String(), Operation: e.Operation, Model: string(e.Model), Backend: string(e.Backend), UpstreamID: e.UpstreamRequestID, Attempts: e.Attempt,
 		Outcome: e.Outcome.String(), Reason: e.Reason.String(), Status: e.Status,
 		Input: whole.Usage.InputTotal(), Output: whole.Usage.OutputTotal(), UsageSource: whole.Usage.Source.String(),

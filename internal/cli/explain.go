@@ -81,6 +81,9 @@ func labelled(x *admin.Explanation) string {
 	if x.User != "" {
 		s.WriteString(", user " + x.User)
 	}
+	if x.Run != "" {
+		s.WriteString(", run " + x.Run)
+	}
 	if x.Task != "" {
 		s.WriteString(", task " + x.Task)
 	}

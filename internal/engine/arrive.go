@@ -83,6 +83,9 @@ func (e *Engine) claimsOf(call *Call, m *route.Model) []quota.Claim {
 		if p.Run != "" {
 			own(sluice.ScopeRun, tenant, string(p.Run))
 			c[len(c)-1].Asked = call.RunLimits
+			if shadow && len(call.RunLimits) > 0 { // what a caller asks for itself is kept
+				c[len(c)-1].Shadow, c[len(c)-1].Limits = false, nil
+			}
 		}
 		own(sluice.ScopeProject, tenant, string(p.Project))
 		own(sluice.ScopeTenant, tenant, "")
@@ -92,6 +95,9 @@ func (e *Engine) claimsOf(call *Call, m *route.Model) []quota.Claim {
 				c[len(c)-1].Limits = l
 			}
 		}
+	}
+	if len(c) == 0 && p.Run != "" && len(call.RunLimits) > 0 {
+		c = append(c, quota.Claim{Owner: quota.Owner{Scope: sluice.ScopeRun, ID: tenant, Part: string(p.Run)}, Asked: call.RunLimits})
 	}
 	var limits []sluice.Limit
 	if m != nil {

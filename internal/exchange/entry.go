@@ -18,7 +18,7 @@ func (t *turn) entry(a *attempt, u sluice.Usage, cost, high sluice.Nano) ledger.
 	r, p := t.r, &t.r.Principal
 	e := ledger.Entry{
 		Request: r.ID, At: r.Arrived, Ended: time.Now(),
-		Tenant: p.Tenant, Project: p.Project, Key: p.Key, User: p.User, Task: r.Task, Labels: r.Labels,
+		Tenant: p.Tenant, Project: p.Project, Key: p.Key, User: p.User, Run: p.Run, Task: r.Task, Labels: r.Labels,
 		Class: r.Class, Model: sluice.ModelID(r.Head.Model),
 		Stream: r.Head.Stream, Operation: r.Head.Op.String(), Dialect: string(r.Head.Op.Dialect()),
 		Usage: u, Cost: cost, CostHigh: high,

@@ -44,7 +44,7 @@ func (t *turn) call() (engine.Call, *sluice.Error) {
 	c := engine.Call{
 		ID: r.ID, Principal: r.Principal, Model: sluice.ModelID(h.Model), Dialect: string(h.Op.Dialect()),
 		Class: r.Class, Task: r.Task, Work: w, Least: t.plan.least, Bytes: int64(len(r.Body)), MaxWait: r.MaxWait,
-		Free: r.Free, Streaming: h.Stream,
+		Free: r.Free, Streaming: h.Stream, RunLimits: r.RunLimits,
 	}
 	if h.ServerTools > 0 && h.ServerUses < 0 && t.hard() {
 		e := sluice.Invalid("", "the request has tools that the provider runs as often as it likes, and the budget of this key is hard")

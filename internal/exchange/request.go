@@ -22,8 +22,9 @@ type Request struct {
 	Class     sluice.Class
 	Task      string
 	Labels    []sluice.Label
-	MaxWait   time.Duration // 0 does not queue, negative leaves it to plan and pool
-	Free      bool          // costs nothing and counts as a request alone (count_tokens)
+	RunLimits []sluice.Limit // what it asks its run, Principal.Run, to be bounded by
+	MaxWait   time.Duration  // 0 does not queue, negative leaves it to plan and pool
+	Free      bool           // costs nothing and counts as a request alone (count_tokens)
 }
 
 // Head is what is known of an answer when its first byte is delivered.

@@ -36,6 +36,8 @@ type call struct {
 	sink    sink
 	values  values
 
+	dropping string // what of the request's own headers had less effect than it asked for
+
 	principal sluice.Principal
 	head      *wire.Head
 	limits    []engine.LimitState
@@ -140,6 +142,7 @@ func (c *call) finish() (abort bool) {
 	if !c.recorded {
 		f.Request, f.At, f.Ended, f.Final = c.sink.id, c.arrived, time.Now(), true
 		f.Tenant, f.Project, f.Key, f.User = c.principal.Tenant, c.principal.Project, c.principal.Key, c.principal.User
+		f.Run = c.principal.Run
 		f.Operation, f.Dialect = c.op.String(), string(c.dialect)
 		f.Duration = f.Ended.Sub(f.At)
 		if c.head != nil {

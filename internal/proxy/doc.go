@@ -25,10 +25,10 @@
 //
 // # Headers
 //
-// sluice-class, sluice-max-wait, sluice-task and sluice-labels are obeyed or
-// refused with 400 or 403, and so is one that is misspelt or comes twice. sluice-run,
-// sluice-run-limits and sluice-risk promise bounds that this gateway does not keep
-// yet, so a request with one is refused. docs/headers.md has all of them.
+// sluice-class, sluice-max-wait, sluice-task, sluice-labels, sluice-run and
+// sluice-run-limits are obeyed or refused with 400 or 403, and so is one that is
+// misspelt or comes twice. sluice-risk promises what this gateway does not do yet, so
+// a request with it is refused. docs/headers.md has all of them.
 // An Idempotency-Key has no effect and is not sent on; the answer says so in
 // sluice-dropped.
 //

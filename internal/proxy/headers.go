@@ -28,11 +28,11 @@ const (
 )
 
 // requestHeaders are those of a request that have an effect.
-var requestHeaders = []string{hClass, hMaxWait, hTask, hLabels}
+var requestHeaders = []string{hClass, hMaxWait, hTask, hLabels, hRun, hRunLimits}
 
 // refusedHeaders promise what this gateway does not do yet: to ignore one would
 // be to break a promise in silence.
-var refusedHeaders = []string{"Sluice-Run", "Sluice-Run-Limits", "Sluice-Risk"}
+var refusedHeaders = []string{"Sluice-Risk"}
 
 // ownPrefix is that of the headers that are this gateway's alone.
 const ownPrefix = "Sluice-"
@@ -103,6 +103,9 @@ func (c *call) request(body []byte) (*exchange.Request, error) {
 	if err := understood(h); err != nil {
 		return nil, err
 	}
+	if len(h[hKey]) > 0 {
+		c.drop("idempotency-key")
+	}
 	if len(head.Privileged) > 0 {
 		return nil, sluice.Invalid(head.Privileged[0], "steers the backend's engine, which this key may not do: leave it out")
 	}
@@ -125,7 +128,7 @@ func (c *call) request(body []byte) (*exchange.Request, error) {
 			return nil, err
 		}
 	}
-	return req, nil
+	return req, c.run(req)
 }
 
 // class is how the request waits; it may only lower the plan's, unless the plan
@@ -195,13 +198,13 @@ func (c *call) answerHeader(h http.Header, head *exchange.Head) {
 
 // dropped is what of the request had no effect.
 func (c *call) dropped(head *exchange.Head) string {
-	if len(c.r.Header[hKey]) == 0 {
+	if head.Dropped == "" {
+		return c.dropping
+	}
+	if c.dropping == "" {
 		return head.Dropped
 	}
-	if head.Dropped == "" {
-		return "idempotency-key"
-	}
-	return head.Dropped + ", idempotency-key"
+	return head.Dropped + ", " + c.dropping
 }
 
 // late is the comment that tells what was decided after the status was sent.

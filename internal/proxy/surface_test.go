@@ -220,7 +220,9 @@ func TestRequestHeaders(t *testing.T) {
 			{"Sluice-Lables", "a=b", 400},
 			{"Sluice-Priority", "1", 400},
 			{"Sluice-Request-Id", "req_1", 400},
-			{"Sluice-Run", "r1", 400},
+			{"Sluice-Run", "r1", 200},
+			{"Sluice-Run", strings.Repeat("r", 129), 400},
+			{"Sluice-Run", "a b", 400},
 			{"Sluice-Run-Limits", "steps=1", 400},
 			{"Sluice-Risk", "high", 400},
 			{"Idempotency-Key", "k", 200},
@@ -237,7 +239,7 @@ func TestRequestHeaders(t *testing.T) {
 		}
 		for name, want := range map[string]string{
 			"Sluice-Lables": "did you mean sluice-labels?", "Sluice-Tsak": "did you mean sluice-task?", "Sluice-Maxwait": "did you mean sluice-max-wait?",
-			"Sluice-Label": "did you mean sluice-labels?", "Sluice-": "use one of sluice-class, sluice-max-wait, sluice-task, sluice-labels",
+			"Sluice-Label": "did you mean sluice-labels?", "Sluice-": "use one of sluice-class, sluice-max-wait, sluice-task, sluice-labels, sluice-run, sluice-run-limits",
 		} {
 			g := r.do(ask{header: http.Header{name: {"x"}}})
 			if _, _, msg := errorOf(t, g.body); g.status != 400 || !strings.Contains(msg, strings.ToLower(name)+" is no header of a request: "+want) {
