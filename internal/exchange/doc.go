@@ -33,7 +33,8 @@
 //
 // A hard budget is charged CostHigh: where the provider did not report, that is
 // what it can still bill: the hold's upper bound, unless the backend stops with
-// the connection, then the input's bound and the output seen with a lead.
+// the connection, then the input's bound and the output seen with a lead. An
+// attempt that was lost with the process is charged the upper bound in any case.
 //
 // # Invariants
 //

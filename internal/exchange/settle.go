@@ -80,7 +80,10 @@ func (t *turn) seen(a *attempt) sluice.Usage {
 	return u
 }
 
-// price is what usage costs, and what a hard budget is charged for it.
+// price is what usage costs, and what a hard budget is charged for it. Before the
+// dial that is for an attempt of which nothing more becomes known: its backend may
+// have written far more than the last checkpoint has, or, where a machine has lost
+// its power, not know of the end at all.
 func (t *turn) price(a *attempt, u sluice.Usage) (cost, high sluice.Nano) {
 	if a.price == nil {
 		return 0, 0
@@ -95,7 +98,7 @@ func (t *turn) price(a *attempt, u sluice.Usage) (cost, high sluice.Nano) {
 	switch {
 	case a.idle():
 		w.OutputBound = u.OutputTotal()
-	case a.place.Backend.StopsOnCancel && t.r.Head.Stream:
+	case a.sent && a.place.Backend.StopsOnCancel && t.r.Head.Stream:
 		w.OutputBound = min(w.OutputBound, u.OutputTotal()+lead)
 	}
 	return cost, max(cost, a.price.HardHold(w))
