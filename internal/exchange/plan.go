@@ -1,6 +1,8 @@
 package exchange
 
 import (
+	"fmt"
+
 	"sluice"
 	"sluice/internal/engine"
 	"sluice/internal/estimate"
@@ -46,12 +48,37 @@ func (t *turn) call() (engine.Call, *sluice.Error) {
 		Class: r.Class, Task: r.Task, Work: w, Least: t.plan.least, Bytes: int64(len(r.Body)), MaxWait: r.MaxWait,
 		Free: r.Free, Streaming: h.Stream, RunLimits: r.RunLimits,
 	}
+	if e := t.aboveCeiling(w.Input); e != nil {
+		return c, e
+	}
 	if h.ServerTools > 0 && h.ServerUses < 0 && t.hard() {
 		e := sluice.Invalid("", "the request has tools that the provider runs as often as it likes, and the budget of this key is hard")
 		e.Hint = "give each of them max_uses, or leave them out"
 		return c, e
 	}
 	return c, nil
+}
+
+// ceilings are the most input and output that the policy lets one request have,
+// output over all its answers; 0 is no bound.
+func (t *turn) ceilings() (input, output sluice.Tokens) {
+	if p := t.r.Principal.Policy; p != nil && p.Mode == sluice.Enforce && !t.r.Free {
+		return p.InputCeiling, p.OutputCeiling
+	}
+	return 0, 0
+}
+
+// aboveCeiling refuses more input than one request may have.
+func (t *turn) aboveCeiling(input sluice.Tokens) *sluice.Error {
+	most, _ := t.ceilings()
+	if most <= 0 || input <= most {
+		return nil
+	}
+	return &sluice.Error{
+		Kind: sluice.KindInvalid, Reason: sluice.NeverFits,
+		Msg:  fmt.Sprintf("prompt is too long: %d tokens > %d maximum", input, most), // clients look for these words
+		Hint: "that is an estimate, and the most that this key may send in one request: send less input",
+	}
 }
 
 // hard reports whether spend is held by bounds and never exceeded.
@@ -161,7 +188,11 @@ func (t *turn) withOutput(w sluice.Work, all reach) sluice.Work {
 		per = t.unasked(all)
 	}
 	// What bounds nothing by 0 makes one token at least of it, here and there.
-	per = max(min(per, all.output), 1)
+	per = min(per, all.output)
+	if _, most := t.ceilings(); most > 0 {
+		per = min(per, (most-h.Prediction)/n)
+	}
+	per = max(per, 1)
 	w.OutputBound = per*n + h.Prediction
 	t.plan.least = min(per, engine.MinOutput)*n + h.Prediction
 	t.x.mu.Lock()
@@ -213,10 +244,16 @@ func (t *turn) maxOutput(a *attempt) sluice.Tokens {
 	switch {
 	case h.HasMaxOutput && h.MaxOutput == 0 && t.hard(), h.MaxOutput > per:
 		return per
-	case !h.HasMaxOutput && (t.hard() || p != nil && p.MaxOutput > 0):
+	case !h.HasMaxOutput && (t.hard() || p != nil && p.MaxOutput > 0 || t.capped()):
 		return per
 	}
 	return 0
+}
+
+// capped reports whether the policy bounds the output of one request.
+func (t *turn) capped() bool {
+	_, output := t.ceilings()
+	return output > 0
 }
 
 // learn takes what the provider reported into the estimates.
