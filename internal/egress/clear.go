@@ -247,8 +247,8 @@ func (a *ClearAnswer) do(r *ClearRequest) error {
 	return err
 }
 
-// send writes the request: at once where the peer's buffers take it, else beside
-// the reading of the answer, since a peer may refuse what it has not read.
+// send writes the request: at once as far as the buffers in between take it, and the
+// rest beside the reading of the answer, since a peer may refuse what it has not read.
 func (a *ClearAnswer) send(r *ClearRequest) error {
 	size := 0
 	for _, p := range r.Body {
@@ -271,12 +271,30 @@ func (a *ClearAnswer) send(r *ClearRequest) error {
 		return err
 	}
 	pieces := append(append(make(net.Buffers, 0, 1+len(r.Body)), b), r.Body...)
+	n := a.link.writeNow(pieces)
+	if n == len(b)+size {
+		a.t.release(b)
+		return nil
+	}
+	pieces = rest(pieces, n)
 	a.writing = make(chan written, 1)
 	go func() {
-		n, err := pieces.WriteTo(a.link.Conn)
-		a.writing <- written{n, err}
+		more, err := pieces.WriteTo(a.link.Conn)
+		a.writing <- written{int64(n) + more, err}
 	}()
 	return nil
+}
+
+// rest is what of the pieces comes after the first n bytes.
+func rest(pieces net.Buffers, n int) net.Buffers {
+	for n > 0 && n >= len(pieces[0]) {
+		n -= len(pieces[0])
+		pieces = pieces[1:]
+	}
+	if n > 0 {
+		pieces[0] = pieces[0][n:]
+	}
+	return pieces
 }
 
 // head reads the answer's head.

@@ -282,23 +282,24 @@ func TestClearSockets(t *testing.T) {
 		}
 	}()
 	c := egress.New(egress.Options{}).Clear(egress.TransportOptions{AllowPrivate: true})
-	ask := func() {
+	ask := func(size int) {
 		t.Helper()
-		body := bytes.Repeat([]byte("x"), 200<<10)
-		a, err := c.Do(t.Context(), &egress.ClearRequest{Method: "POST", Host: l.Addr().String(), Path: "/", Body: [][]byte{body[:100], body[100:]}})
-		if got := read(t, a, err); len(got) != len(body) {
-			t.Errorf("got %d bytes", len(got))
+		body := bytes.Repeat([]byte("0123456"), size/7)
+		a, err := c.Do(t.Context(), &egress.ClearRequest{Method: "POST", Host: l.Addr().String(), Path: "/", Body: [][]byte{body[:100], nil, body[100:]}})
+		if got := read(t, a, err); got != string(body) {
+			t.Errorf("got %d bytes of %d, or others", len(got), len(body))
 		}
 	}
-	ask()
-	ask()
+	for _, size := range []int{1 << 10, 20 << 10, 200 << 10, 16 << 20} { // inline, at once, and more than buffers take
+		ask(size)
+	}
 	first := <-conns
 	if len(conns) != 0 {
 		t.Error("the connection was not used again")
 	}
 	first.Close()
 	for deadline := time.Now().Add(10 * time.Second); len(conns) == 0 && time.Now().Before(deadline); {
-		ask() // the close is on its way; none of these may fail for it
+		ask(1 << 10) // the close is on its way; none of these may fail for it
 	}
 	c.CloseIdleConnections()
 	l.Close()

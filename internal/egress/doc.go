@@ -34,8 +34,8 @@
 //
 // A Dialer is safe for concurrent use and starts no goroutine. A transport or a
 // Clear belongs to its caller, who closes its idle connections. A Clear works on
-// its caller's goroutine; a request beyond 16 KiB is written on another one, which
-// the answer's Close joins.
+// its caller's goroutine; what of a request beyond 16 KiB the kernel does not take at
+// once is written on another one, which the answer's Close joins.
 //
 // # What it does not do
 //
