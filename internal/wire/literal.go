@@ -104,21 +104,19 @@ func (l *lexer) str() (in span, escaped bool) {
 }
 
 // plain returns the offset of the first byte from i on that is not printable
-// ASCII other than quote and backslash: eight bytes at a time, since nearly all
-// of a body is such bytes.
+// ASCII other than quote and backslash: many bytes at a time, since nearly all of a
+// body is such bytes.
 func plain(b []byte, i int) int {
-	const (
-		lo = 0x0101010101010101
-		hi = 0x8080808080808080
-	)
+	for len(b)-i >= 32 {
+		p := b[i : i+32 : i+32]
+		if special(binary.LittleEndian.Uint64(p))|special(binary.LittleEndian.Uint64(p[8:]))|
+			special(binary.LittleEndian.Uint64(p[16:]))|special(binary.LittleEndian.Uint64(p[24:])) != 0 {
+			break
+		}
+		i += 32
+	}
 	for ; i+8 <= len(b); i += 8 {
-		w := binary.LittleEndian.Uint64(b[i:])
-		quote := w ^ lo*'"'
-		slash := w ^ lo*'\\'
-		// Each term sets the high bit of the lowest byte that matches; higher ones
-		// may be false, which the lowest hides.
-		m := (w - lo*0x20 | w | (quote-lo)&^quote | (slash-lo)&^slash) & hi
-		if m != 0 {
+		if m := special(binary.LittleEndian.Uint64(b[i:])); m != 0 {
 			return i + bits.TrailingZeros64(m)/8
 		}
 	}
@@ -128,6 +126,18 @@ func plain(b []byte, i int) int {
 		}
 	}
 	return i
+}
+
+// special sets the high bit of the lowest of eight bytes that plain looks for, none
+// if there is none. Higher bits may be false: of a byte that is above ASCII, or by
+// the borrow of one below that matches, and either is hidden by that byte's own.
+func special(w uint64) uint64 {
+	const (
+		lo = 0x0101010101010101
+		hi = 0x8080808080808080
+	)
+	quote, slash := w^lo*'"', w^lo*'\\'
+	return ((w - lo*0x20) | w | (quote - lo) | (slash - lo)) & hi
 }
 
 // multibyte validates a run of bytes above ASCII at i and returns its length, 0 on
