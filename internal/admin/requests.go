@@ -71,6 +71,7 @@ type Explanation struct {
 	Total    Charge            `json:"total" doc:"Over all attempts"`
 	Limits   []LimitFigure     `json:"limits,omitempty" doc:"The caller's limits as they stood at dispatch or at the refusal"`
 	Refusal  *RefusalFigure    `json:"refusal,omitempty" doc:"The limit that did not fit"`
+	Shadow   *RefusalFigure    `json:"shadow,omitempty" doc:"The limit that would not have fitted, were it not in shadow"`
 }
 
 // Estimate is what was known before the request ran.
@@ -135,6 +136,7 @@ type LimitFigure struct {
 type RefusalFigure struct {
 	Scope     string     `json:"scope"`
 	ID        string     `json:"id,omitempty" doc:"Whose limit"`
+	Reason    string     `json:"reason,omitempty" doc:"Of a shadow: why the request would have been refused"`
 	Limit     string     `json:"limit"`
 	Amount    Amount     `json:"amount"`
 	Requested Amount     `json:"requested"`
@@ -232,6 +234,13 @@ type limitFact struct {
 
 func (l *limitFact) amount(n int64) Amount { return amount(n, l.Dimension) }
 
+func (l *limitFact) figure() *RefusalFigure {
+	return &RefusalFigure{
+		Scope: l.Scope, ID: l.ID, Limit: LimitName(l.Dimension, l.Window), Amount: l.amount(l.Amount),
+		Requested: l.amount(l.Requested), Used: l.amount(l.Used), Held: l.amount(l.Held), Reset: l.Reset,
+	}
+}
+
 // limitRow is one of a list of them: scope, dimension, window, amount, remaining.
 type limitRow struct{ limitFact }
 
@@ -273,12 +282,13 @@ func (x *Explanation) decisions(at *Attempt, detail []byte) {
 			x.Limits = append(x.Limits, LimitFigure{Scope: l.Scope, Limit: LimitName(l.Dimension, l.Window), Amount: l.amount(l.Amount), Remaining: l.amount(l.Remaining)})
 		}
 	}
-	var r *limitFact
+	var r, s *limitFact
 	if take("refusal", &r); r != nil {
-		x.Refusal = &RefusalFigure{
-			Scope: r.Scope, ID: r.ID, Limit: LimitName(r.Dimension, r.Window), Amount: r.amount(r.Amount),
-			Requested: r.amount(r.Requested), Used: r.amount(r.Used), Held: r.amount(r.Held), Reset: r.Reset,
-		}
+		x.Refusal = r.figure()
+	}
+	if take("shadow_refusal", &s); s != nil {
+		x.Shadow = s.figure()
+		take("shadow_reason", &x.Shadow.Reason)
 	}
 	if len(facts) > 0 {
 		at.Facts = facts

@@ -133,12 +133,17 @@ func estimate(w io.Writer, x *admin.Explanation) {
 }
 
 func refusal(w io.Writer, x *admin.Explanation) {
-	r := x.Refusal
-	if r == nil {
-		return
+	if x.Refusal != nil {
+		figures(w, "refused", "did not fit", x.Refusal)
 	}
-	fmt.Fprintf(w, "%-11s%s of %s %s did not fit: it needs %s, of %s there are %s used and %s held by requests in flight",
-		"refused", r.Limit, r.Scope, r.ID, r.Requested, r.Amount, r.Used, r.Held)
+	if x.Shadow != nil {
+		figures(w, "shadow", "would have refused it ("+x.Shadow.Reason+"), were it enforced", x.Shadow)
+	}
+}
+
+func figures(w io.Writer, head, what string, r *admin.RefusalFigure) {
+	fmt.Fprintf(w, "%-11s%s of %s %s "+what+": it needs %s, of %s there are %s used and %s held by requests in flight",
+		head, r.Limit, r.Scope, r.ID, r.Requested, r.Amount, r.Used, r.Held)
 	if r.Reset != nil {
 		fmt.Fprintf(w, "; full again at %s", stamp(r.Reset))
 	}

@@ -63,8 +63,8 @@ type Grant struct {
 	HeldSpend   sluice.Nano   // the hold on spend budgets for this attempt
 	Policy      string        // version of the routing table
 	Candidates  []Candidate
-	Limits      []LimitState   // as of then
-	Would       *quota.Refusal // the limit that would have kept the request out, or waiting, were it not a shadow; else nil
+	Limits      []LimitState  // as of then
+	Would       *sluice.Error // why the request would have been refused, or would have waited, were the limit not a shadow; else nil
 }
 
 // Candidate is a backend that was considered and why it was left out.

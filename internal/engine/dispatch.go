@@ -210,7 +210,7 @@ func (e *Engine) grant(now time.Time, r *request) {
 		Policy:      e.table.Version,
 		Candidates:  e.candidates(now, r),
 		Limits:      slices.Clone(e.limits),
-		Would:       r.res.Would(),
+		Would:       e.would(now, r),
 	})
 }
 

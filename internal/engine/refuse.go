@@ -54,6 +54,15 @@ func (e *Engine) refused(now time.Time, r *request, f *quota.Refusal) *sluice.Er
 	return err
 }
 
+// would is why a request would have been refused, or would have waited, had its
+// limits not been shadows; nil if they had room.
+func (e *Engine) would(now time.Time, r *request) *sluice.Error {
+	if f := r.res.Would(); f != nil {
+		return e.refused(now, r, f)
+	}
+	return nil
+}
+
 // ofRun words the refusal of a run, which gets nothing back: its bounds are
 // budgets, whatever they count.
 func ofRun(err *sluice.Error, f *quota.Refusal) {

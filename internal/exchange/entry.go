@@ -109,10 +109,23 @@ func withRefusal(detail []byte, f *sluice.Refusal) []byte {
 	if f == nil || len(detail) == 0 {
 		return detail
 	}
-	b := append(detail[:len(detail)-1], `,"refusal":{"scope":`...)
+	return append(appendLimit(detail[:len(detail)-1], "refusal", f), '}')
+}
+
+// appendLimit is a limit that a request did not fit. Its name may be a label of the
+// caller's.
+func appendLimit(b []byte, name string, f *sluice.Refusal) []byte {
+	if f == nil {
+		return b
+	}
+	b = append(b, ',')
+	b = appendWord(b, name)
+	b = append(b, `:{"scope":`...)
 	b = appendWord(b, f.Scope.String())
 	b = append(b, `,"id":`...)
-	b = appendWord(b, f.ID)
+	if id, err := json.Marshal(f.ID); err == nil {
+		b = append(b, id...)
+	}
 	b = append(b, `,"dimension":`...)
 	b = appendWord(b, f.Limit.Dimension.String())
 	b = append(b, `,"window":`...)
@@ -125,7 +138,7 @@ func withRefusal(detail []byte, f *sluice.Refusal) []byte {
 		b = append(b, `,"reset":`...)
 		b = appendWord(b, f.Reset.UTC().Format(time.RFC3339))
 	}
-	return append(b, "}}"...)
+	return append(b, '}')
 }
 
 // detail is what explain shows beside the entry's own fields: bounded JSON,
@@ -147,6 +160,11 @@ func (t *turn) detail(a *attempt) []byte {
 	b = append(b, '}')
 	if a != nil {
 		b = appendPlace(b, a)
+		if w := a.place.Would; w != nil {
+			b = append(b, `,"shadow_reason":`...)
+			b = appendWord(b, w.Reason.String())
+			b = appendLimit(b, "shadow_refusal", w.Refusal)
+		}
 	}
 	return append(b, '}')
 }

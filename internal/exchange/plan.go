@@ -268,6 +268,9 @@ func (t *turn) learn(a *attempt, u sluice.Usage) {
 		x.o.Learned.ObserveInput(k, a.raw, u.InputTotal())
 	}
 	if t.r.Head.Op.Generates() {
+		if x.o.Hooks.Output != nil {
+			x.o.Hooks.Output(sluice.ModelID(t.r.Head.Model), t.plan.work.Output, u.OutputTotal())
+		}
 		x.o.Learned.ObserveOutput(k, u.OutputTotal())
 		n := a.tap.Delivered()
 		if u.Reasoning > 0 { // told by itself, and shown in full, in part or not at all

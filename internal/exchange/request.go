@@ -64,6 +64,8 @@ type Result struct {
 	Head   *Head         // of the last attempt, nil if there was none
 	Limits []engine.LimitState
 
+	Would *sluice.Error // why the request would have been refused, had its limits not been shadows; nil if not
+
 	Final ledger.Entry // outcome and reason are the request's
 	Usage sluice.Usage // over all attempts; Source is the least trusted of them
 	Cost  sluice.Nano  // over all attempts
@@ -72,13 +74,14 @@ type Result struct {
 // Hooks are told what happened. Nil fields are silent. They run on Run's
 // goroutine and must not block.
 type Hooks struct {
-	Attempt    func(*ledger.Entry)                   // each entry, when it has been recorded
-	FirstToken func(engine.Grant, time.Duration)     // from the arrival of the request
-	Journal    func(operation string, err error)     // "begin", "dispatch", "checkpoint", "settle", "sync": the journal refused
-	Settle     func(id sluice.RequestID, err error)  // the grant was settled late, or had been settled
-	Anomaly    func(*ledger.Entry)                   // the provider's figures were impossible
-	Parked     func(b sluice.BackendID, code string) // the provider refused the credential, or its account is spent; code is its own word
-	Unmarked   func(b sluice.BackendID)              // a stream came whole but for its terminal marker, which was added
+	Output     func(model sluice.ModelID, expected, reported sluice.Tokens) // of an answer whose usage was reported
+	Attempt    func(*ledger.Entry)                                          // each entry, when it has been recorded
+	FirstToken func(engine.Grant, time.Duration)                            // from the arrival of the request
+	Journal    func(operation string, err error)                            // "begin", "dispatch", "checkpoint", "settle", "sync": the journal refused
+	Settle     func(id sluice.RequestID, err error)                         // the grant was settled late, or had been settled
+	Anomaly    func(*ledger.Entry)                                          // the provider's figures were impossible
+	Parked     func(b sluice.BackendID, code string)                        // the provider refused the credential, or its account is spent; code is its own word
+	Unmarked   func(b sluice.BackendID)                                     // a stream came whole but for its terminal marker, which was added
 	Panic      func(id sluice.RequestID, value any, stack []byte)
 }
 

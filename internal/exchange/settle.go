@@ -123,7 +123,7 @@ func (t *turn) finish(a *attempt, e *sluice.Error) {
 	if err != nil && t.x.o.Hooks.Settle != nil {
 		t.x.o.Hooks.Settle(t.r.ID, err)
 	}
-	t.result = Result{Head: t.head, Limits: t.grant.Limits(), Final: entry, Usage: t.usage, Cost: t.cost}
+	t.result = Result{Head: t.head, Would: a.place.Would, Limits: t.grant.Limits(), Final: entry, Usage: t.usage, Cost: t.cost}
 	t.record(&entry)
 	t.learn(a, u)
 	t.learnPace(a, u)

@@ -32,8 +32,8 @@ func (c *call) run(req *exchange.Request) error {
 		return nil
 	}
 	if len(id) == 0 {
-		e := sluice.Invalid("sluice-run-limits", "bounds a run, and the request is of none")
-		e.Hint = "name the run in sluice-run"
+		e := sluice.Invalid("sluice-run-limits", "is given without sluice-run: it bounds the run that this names")
+		e.Hint = "name the run, or leave it out"
 		return e
 	}
 	limits, err := parseRunLimits(bounds[0])

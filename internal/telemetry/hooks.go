@@ -39,6 +39,7 @@ func (h Hooks) Gate() admit.Hooks {
 func (h Hooks) Exchange() exchange.Hooks {
 	return exchange.Hooks{
 		Attempt: h.Metrics.Attempt,
+		Output:  h.Metrics.Output,
 		Journal: func(operation string, err error) { h.journalFailed(operation, err) },
 		Settle: func(id sluice.RequestID, err error) {
 			h.Log.Warn("settled out of turn", slog.String("request_id", string(id)), slog.Any("error", err))

@@ -43,6 +43,9 @@ type Metrics struct {
 	firstToken    *prometheus.HistogramVec
 	queueWait     *prometheus.HistogramVec
 	rejections    *prometheus.CounterVec
+	shadows       *prometheus.CounterVec
+	outputError   *prometheus.CounterVec
+	outputTokens  *prometheus.CounterVec
 	tokens        *prometheus.CounterVec
 	cost          *prometheus.CounterVec
 	attempts      *prometheus.CounterVec
@@ -106,6 +109,7 @@ func (m *Metrics) requestMetrics() {
 	m.firstToken = m.histogram("sluice_time_to_first_token_seconds", "Time from arrival to the first content, waiting included.", firstBuckets, "model", "class")
 	m.queueWait = m.histogram("sluice_queue_wait_seconds", "Time in a pool's queue before an attempt.", waitBuckets, "pool", "class")
 	m.rejections = m.counter("sluice_rejections_total", "Requests refused before a backend was touched, by the limit that did not fit, if it was one.", "reason", "scope", "dimension")
+	m.shadows = m.counter("sluice_shadow_refusals_total", "Requests that ran and would have been refused, or would have waited, were their limits not in shadow.", "reason", "scope", "dimension")
 	m.attempts = m.counter("sluice_upstream_attempts_total", "Calls to backends that ended; the reason is empty when one completed.", "backend", "reason")
 	m.truncations = m.counter("sluice_stream_truncations_total", "Streams that a backend ended before they were complete.", "backend")
 	m.unmarked = m.counter("sluice_stream_markers_added_total", "Streams that a backend ended complete but for the terminal marker, which was added.", "backend")
@@ -119,6 +123,8 @@ func (m *Metrics) accountMetrics() {
 	m.late = late.WithLabelValues()
 	m.unpriced = m.counter("sluice_unpriced_total", "Requests for a model without a price: refused, or charged the configured ceiling.", "model", "action")
 	m.estimateError = m.histogram("sluice_estimate_error_ratio", "Reported input tokens divided by the estimate made at arrival.", ratioBuckets, "model")
+	m.outputError = m.counter("sluice_output_error_tokens_total", "Sum of |reported output − output expected at arrival|: divide by sluice_output_reported_tokens_total for the mean error.", "model")
+	m.outputTokens = m.counter("sluice_output_reported_tokens_total", "Output tokens of the answers that sluice_output_error_tokens_total is over.", "model")
 	fsync := m.histogram("sluice_journal_fsync_seconds", "Time of one group fsync of the journal.", fsyncBuckets)
 	m.fsync = fsync.WithLabelValues().(prometheus.Histogram)
 	m.journalErrors = m.counter("sluice_journal_errors_total", "Journal and drain operations that failed and were tried again.", "operation")
@@ -226,6 +232,17 @@ func (m *Metrics) Attempt(e *ledger.Entry) {
 	m.tenants.observe(string(e.Tenant), tally{tokens: int64(e.Usage.Total()), cost: int64(e.Cost)})
 }
 
+// Output counts how far the expected output of an answer was off.
+func (m *Metrics) Output(model sluice.ModelID, expected, reported sluice.Tokens) {
+	off := reported - expected
+	if off < 0 {
+		off = -off
+	}
+	label := m.models.label(string(model))
+	m.outputError.WithLabelValues(label).Add(float64(off))
+	m.outputTokens.WithLabelValues(label).Add(float64(reported))
+}
+
 // Request counts one request at its end.
 func (m *Metrics) Request(r *Request) {
 	e := &r.Final
@@ -239,6 +256,9 @@ func (m *Metrics) Request(r *Request) {
 			scope, dimension = r.Refusal.Scope.String(), r.Refusal.Limit.Dimension.String()
 		}
 		m.rejections.WithLabelValues(e.Reason.String(), scope, dimension).Inc()
+	}
+	if w := r.Would; w != nil && w.Refusal != nil {
+		m.shadows.WithLabelValues(w.Reason.String(), w.Refusal.Scope.String(), w.Refusal.Limit.Dimension.String()).Inc()
 	}
 	if e.Reason == sluice.Unpriced {
 		m.unpriced.WithLabelValues(model, "refused").Inc()

@@ -264,6 +264,12 @@ func (n *line) request(r *Request) {
 		n.word("limit_window", f.Limit.Window.String())
 		n.int("limit_amount", f.Limit.Amount)
 	}
+	if w := r.Would; w != nil && w.Refusal != nil {
+		n.word("shadow_reason", w.Reason.String())
+		n.word("shadow_scope", w.Refusal.Scope.String())
+		n.word("shadow_dimension", w.Refusal.Limit.Dimension.String())
+		n.word("shadow_window", w.Refusal.Limit.Window.String())
+	}
 	if r.Err != nil {
 		n.text("error", r.Err.Error())
 	}
