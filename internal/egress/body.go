@@ -5,13 +5,11 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"net/http"
 )
 
-// body reads the body of an answer whose head http.ReadResponse has judged: by its
-// length, in chunks, or to the end of the connection. net/http's own is passed by,
-// since a stream goes through it once for each event and it has locks and layers for
-// what does not happen here.
+// body reads the body of an answer: by its length, in chunks, or to the end of the
+// connection. net/http's own is passed by, since a stream goes through it once for
+// each event and it has locks and layers for what does not happen here.
 type body struct {
 	r       *bufio.Reader
 	chunked bool
@@ -32,10 +30,10 @@ const (
 // errChunk is the error of a body that is not in chunks as its head says.
 var errChunk = errors.New("the chunks of the answer are malformed")
 
-func newBody(r *bufio.Reader, resp *http.Response) body {
-	b := body{r: r, left: resp.ContentLength}
+func newBody(r *bufio.Reader, h *answerHead) body {
+	b := body{r: r, left: h.length}
 	switch {
-	case len(resp.TransferEncoding) > 0: // ReadResponse knows no other
+	case h.chunked:
 		b.chunked, b.left = true, 0
 	case b.left == 0:
 		b.err = io.EOF

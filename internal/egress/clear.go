@@ -302,18 +302,18 @@ func (a *ClearAnswer) head() error {
 	l := a.link
 	l.left = maxResponseHeader
 	for range maxInterim {
-		resp, err := http.ReadResponse(l.r, nil)
+		h, err := readHead(l.r)
 		switch {
 		case err != nil && l.left <= 0:
 			return ErrHeaderBound
 		case err != nil:
 			return err
-		case resp.StatusCode == http.StatusSwitchingProtocols:
+		case h.status == http.StatusSwitchingProtocols:
 			return errors.New("the peer wants another protocol")
-		case resp.StatusCode >= 200:
+		case h.status >= 200:
 			l.left = noBound
-			a.body, a.last = newBody(l.r, resp), resp.Close
-			a.Status, a.Header, a.Length = resp.StatusCode, resp.Header, resp.ContentLength
+			a.body, a.last = newBody(l.r, &h), h.last
+			a.Status, a.Header, a.Length = h.status, h.header, h.length
 			return nil
 		}
 	}
