@@ -276,11 +276,14 @@ func (g *Gate) Observe(s engine.Signal) {
 	g.tellExpired(expired)
 }
 
-// Dump is a bounded picture of the engine; see engine.Engine.Dump.
-func (g *Gate) Dump(limit int) engine.View {
+// Dump is a bounded picture of all pools; see engine.Engine.Dump.
+func (g *Gate) Dump(limit int) engine.View { return g.Look(engine.Zoom{}, limit) }
+
+// Look is a bounded picture of what is zoomed at; see engine.Engine.Dump.
+func (g *Gate) Look(z engine.Zoom, limit int) engine.View {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.eng.Dump(time.Now(), limit)
+	return g.eng.Dump(time.Now(), z, limit)
 }
 
 // Close refuses what still waits with shutting_down and joins the gate's

@@ -7,7 +7,6 @@ import (
 	"sluice"
 	"sluice/internal/quota"
 	"sluice/internal/route"
-	"sluice/internal/sched"
 )
 
 // Call is one request as the engine sees it: who, what for, and its shape. It
@@ -157,54 +156,3 @@ var (
 	// of the reservation, in place of what the expiry had charged.
 	ErrLate = errors.New("hold had expired: settled late")
 )
-
-// View is a bounded picture of the engine, for `sluice status`. Its slices are
-// copies.
-type View struct {
-	At       time.Time
-	Policy   string // routing table version
-	Open     int    // requests that wait or run
-	Running  int    // requests on a backend
-	Expired  int    // expired holds whose late settlement is still possible
-	Accounts int    // accounts in memory
-	Pools    []PoolView
-	Top      []AccountView // busiest first, by requests that wait or run
-}
-
-// PoolView is one pool and its queue.
-type PoolView struct {
-	ID        sluice.PoolID
-	Waiting   int
-	ByClass   [sluice.NumClasses]int
-	Bytes     int64
-	Work      sluice.Tokens
-	Oldest    time.Duration // how long its oldest request has waited
-	Wait      time.Duration // predicted for an arrival
-	Counts    sched.Counts
-	Classes   [sluice.NumClasses]sched.ClassView
-	Flows     []sched.FlowView // of each class those that fill most of the queue
-	Contracts []sched.ContractView
-	Gathering sluice.RequestID // for which what becomes free is kept
-	Backends  []BackendView
-}
-
-// BackendView is one backend's load and health.
-type BackendView struct {
-	ID          sluice.BackendID
-	Running     int64
-	Concurrency int64
-	KVTokens    sluice.Tokens
-	Prefill     sluice.Tokens
-	Health      string        // "healthy", "cooling", "probing"
-	RetryIn     time.Duration // until a cooling backend gets a probe
-	Retired     bool          // no longer in the table; it finishes what it runs
-}
-
-// AccountView is one scope's counters.
-type AccountView struct {
-	Scope    sluice.Scope
-	ID       string // of the key, user, run, project, tenant or model
-	Tenant   string // of what is part of one; else empty
-	Open     int    // requests that wait or run
-	Counters []quota.CounterView
-}

@@ -26,6 +26,7 @@ func (e *Engine) Arrive(now time.Time, c Call) Verdict {
 	v, err := e.admit(now, r, m)
 	if err != nil {
 		v = Verdict{Err: err, Limits: e.book.Limits(now, &r.res, nil)}
+		e.refuse(now, r, m, err)
 		e.book.Release(now, &r.res)
 		e.drop(r)
 		return v
@@ -114,6 +115,7 @@ func (e *Engine) admit(now time.Time, r *request, m *route.Model) (Verdict, *slu
 	if err != nil {
 		return Verdict{}, err
 	}
+	r.pool, r.predicted = p, wait // who is refused was refused there
 	if bound := p.queue.FullFor(&r.item); bound != "" {
 		return Verdict{}, queueFull(now, p, bound+" of this tenant")
 	}

@@ -79,7 +79,7 @@ func (r *rig) settle(g engine.Grant, in, out sluice.Tokens, cost sluice.Nano) er
 func (r *rig) spent() sluice.Nano {
 	probe := r.mustCall(sluice.Work{})
 	defer r.eng.Cancel(r.now, probe.ID, sluice.ClientGone)
-	for _, a := range r.eng.Dump(r.now, 10).Top {
+	for _, a := range r.eng.Dump(r.now, engine.Zoom{}, 10).Top {
 		for _, c := range a.Counters {
 			if c.Limit.Dimension == sluice.Spend {
 				return sluice.Nano(c.Used)
@@ -236,7 +236,7 @@ func TestCase_cL7_RollExpireSettleTwice(t *testing.T) {
 	previous := func() int64 {
 		probe := r.mustCall(sluice.Work{})
 		defer r.eng.Cancel(r.now, probe.ID, sluice.ClientGone)
-		return r.eng.Dump(r.now, 1).Top[0].Counters[0].Previous
+		return r.eng.Dump(r.now, engine.Zoom{}, 1).Top[0].Counters[0].Previous
 	}
 	if got := previous(); got != 10_000_000 {
 		t.Errorf("charged %d at expiry, want the hold of 10000000", got)

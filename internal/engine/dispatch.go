@@ -244,6 +244,7 @@ func (e *Engine) candidates(now time.Time, r *request) []Candidate {
 // returns all it held; after an attempt the request stays open for its owner.
 func (e *Engine) endWait(r *request, err *sluice.Error) {
 	r.pool.queue.Remove(&r.item, sched.Rejected)
+	r.pool.queue.Refuse(e.now, r.call.Class, r.call.Principal.Tenant, err.Reason)
 	e.grants = append(e.grants, Grant{
 		ID: r.call.ID, Attempt: r.attempt, Pool: r.pool.id, Err: err, Queued: e.now.Sub(r.since),
 		Limits: e.book.Limits(e.now, &r.res, nil),

@@ -161,7 +161,7 @@ func (o *oracle) arrive() {
 }
 
 // latest is the moment that the engine goes by: it never goes back.
-func (o *oracle) latest() time.Time { return o.eng.Dump(o.now, 0).At }
+func (o *oracle) latest() time.Time { return o.eng.Dump(o.now, engine.Zoom{}, 0).At }
 
 // one does something to one request.
 func (o *oracle) one(op string, id sluice.RequestID) {
@@ -268,7 +268,7 @@ func (o *oracle) late(id sluice.RequestID, r *seen) {
 
 func (o *oracle) check() {
 	t := o.t
-	v := o.eng.Dump(o.now, 100)
+	v := o.eng.Dump(o.now, engine.Zoom{}, 100)
 	if v.Open != len(o.open) {
 		t.Fatalf("%d open, the log says %d", v.Open, len(o.open))
 	}
@@ -352,7 +352,7 @@ func (o *oracle) finish() {
 		o.advance()
 		o.check()
 	}
-	v := o.eng.Dump(o.now, 100)
+	v := o.eng.Dump(o.now, engine.Zoom{}, 100)
 	if v.Open != 0 || v.Running != 0 || v.Expired != 0 {
 		o.t.Fatalf("left over: %+v", v)
 	}

@@ -13,6 +13,18 @@ import (
 	"sluice/internal/sched"
 )
 
+// refuse counts an arrival that gets no place, for the view: in the pool that it
+// would have joined, else in its model's first.
+func (e *Engine) refuse(now time.Time, r *request, m *route.Model, err *sluice.Error) {
+	p := r.pool
+	if p == nil && len(m.Pools) > 0 {
+		p = e.byID[m.Pools[0]]
+	}
+	if p != nil {
+		p.queue.Refuse(now, r.call.Class, r.call.Principal.Tenant, err.Reason)
+	}
+}
+
 // refused is a limit's refusal as the caller sees it: the sentence, and the figures
 // in Refusal. A limit that callers share is scarce capacity, not the caller's rate,
 // and what others use of it is for operators: the sentence leaves it out, and so do

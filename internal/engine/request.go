@@ -31,6 +31,8 @@ type request struct {
 	tried   []sluice.BackendID
 	billed  bool // something was posted
 
+	predicted time.Duration // wait, at arrival
+
 	arrived time.Time
 	since   time.Time // of this wait
 	started time.Time // of this attempt

@@ -222,7 +222,7 @@ func (s *script) advance(t *testing.T, d *datadriven.TestData) {
 }
 
 func (s *script) print() {
-	v := s.eng.Dump(s.now, 10)
+	v := s.eng.Dump(s.now, engine.Zoom{}, 10)
 	s.printf("%d open, %d running, %d expired\n", v.Open, v.Running, v.Expired)
 	for _, p := range v.Pools {
 		c := p.Counts

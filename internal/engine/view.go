@@ -1,93 +1,152 @@
 package engine
 
 import (
-	"cmp"
-	"slices"
 	"time"
 
+	"sluice"
 	"sluice/internal/quota"
-	"sluice/internal/route"
+	"sluice/internal/sched"
 )
 
-// Dump is a picture of the engine with at most limit accounts, and at most limit
-// pools of at most limit backends each. It looks at every account in memory but
-// describes only those that it shows.
-func (e *Engine) Dump(now time.Time, limit int) View {
-	now = e.tick(now)
-	limit = max(limit, 0)
-	v := View{
-		At: now, Policy: e.table.Version, Open: e.Open(), Running: e.running,
-		Expired: e.expired.Len(), Accounts: e.book.Len(),
-	}
-	for _, p := range e.pools[:min(limit, len(e.pools))] {
-		v.Pools = append(v.Pools, p.view(now, limit))
-	}
-	for _, a := range e.busiest(limit) {
-		o := a.Owner()
-		av := AccountView{Scope: o.Scope, ID: o.Label(), Open: a.Open(), Counters: e.book.View(now, a, nil)}
-		if o.Part != "" {
-			av.Tenant = o.ID
-		}
-		v.Top = append(v.Top, av)
-	}
-	return v
+// Zoom says how close a Dump looks. The zero value is all pools.
+type Zoom struct {
+	// Request is one open request, and what is in its way.
+	Request sluice.RequestID
+	// Pool is one pool: its flows, and the requests that wait, the oldest first.
+	Pool sluice.PoolID
+	// Tenant is one tenant's flows and requests, of the pool or, without one, of
+	// all pools in which it has any.
+	Tenant sluice.TenantID
+	// Levels leaves out flows and accounts: what metrics are made of.
+	Levels bool
 }
 
-func (p *pool) view(now time.Time, limit int) PoolView {
-	v := PoolView{
-		ID: p.id, Waiting: p.queue.Len(), ByClass: p.queue.Waiting(), Bytes: p.queue.Bytes(), Work: p.queue.Work(),
-		Oldest: p.queue.Oldest(now), Counts: p.queue.Counts(),
-	}
-	if p.queue.Len() > 0 || !p.open(now) {
-		v.Wait = p.queue.Drain(p.running(), nil)
-	}
-	v.Classes, v.Contracts = p.queue.Classes(now), p.queue.Contracts(now)
-	v.Flows = p.queue.Flows(now, limit, nil)
-	if g := p.queue.Gathering(); g != nil {
-		v.Gathering = g.Value.(*request).call.ID
-	}
-	for _, pl := range p.shown() {
-		if len(v.Backends) == limit {
-			break
-		}
-		b := BackendView{
-			ID: pl.Backend.ID, Running: pl.Running(), Concurrency: pl.Slots(),
-			KVTokens: pl.KV(), Prefill: pl.Prefill(), Health: pl.Health.State(now), Retired: pl.Retired,
-		}
-		if until, cooling := pl.Health.Cooling(now); cooling {
-			b.RetryIn = until.Sub(now)
-		}
-		v.Backends = append(v.Backends, b)
-	}
-	return v
+// View is a bounded picture of the engine, for `sluice status`. Its slices are
+// copies.
+type View struct {
+	At       time.Time
+	Policy   string // routing table version
+	Open     int    // requests that wait or run
+	Running  int    // requests on a backend
+	Expired  int    // expired holds whose late settlement is still possible
+	Accounts int    // accounts in memory
+	Pools    []PoolView
+	Top      []AccountView // busiest first, by requests that wait or run; of the zoom on all pools
+	Requests []RequestView // of the zooms on a request, a pool or a tenant
 }
 
-// shown is the pool's places, and those that finish what they run.
-func (p *pool) shown() []*route.Place {
-	out := slices.Clone(p.places)
-	for _, pl := range p.leaving {
-		if pl.Retired && pl.Running() > 0 {
-			out = append(out, pl)
-		}
-	}
-	return out
+// PoolView is one pool and its queue.
+type PoolView struct {
+	ID        sluice.PoolID
+	Waiting   int
+	ByClass   [sluice.NumClasses]int
+	Bytes     int64
+	Work      sluice.Tokens
+	Oldest    time.Duration // how long its oldest request has waited
+	Wait      time.Duration // predicted for an arrival
+	Counts    sched.Counts
+	Classes   [sluice.NumClasses]sched.ClassView
+	Flows     []sched.FlowView // by class; first those that fill most of the queue
+	Contracts []sched.ContractView
+	Gathering *GatherView // nil if what becomes free is kept for nothing
+	Backends  []BackendView
 }
 
-// busiest is the accounts with the most requests that wait or run.
-func (e *Engine) busiest(limit int) (top []*quota.Account) {
-	order := func(a, b *quota.Account) int {
-		return cmp.Or(cmp.Compare(b.Open(), a.Open()), a.Owner().Compare(b.Owner()))
-	}
-	e.book.Scan(func(a *quota.Account) bool {
-		if a.Open() == 0 || limit == 0 || len(top) == limit && order(a, top[limit-1]) > 0 {
-			return true
-		}
-		if len(top) == limit {
-			top = top[:limit-1]
-		}
-		i, _ := slices.BinarySearchFunc(top, a, order)
-		top = slices.Insert(top, i, a)
-		return true
-	})
-	return top
+// GatherView is the request for which what becomes free is kept.
+type GatherView struct {
+	Request sluice.RequestID
+	Tenant  sluice.TenantID
+	Class   sluice.Class
+	Backend sluice.BackendID // that is kept; empty for a part of the pool
+	Passed  int64            // work of later requests that were served before it
+	Most    int64            // of that, until what is free was kept for it
 }
+
+// BackendView is one backend's load and health.
+type BackendView struct {
+	ID          sluice.BackendID
+	Running     int64
+	Concurrency int64
+	KVTokens    sluice.Tokens
+	Prefill     sluice.Tokens
+	Health      string        // "healthy", "cooling", "probing"
+	RetryIn     time.Duration // until a cooling backend gets a probe
+	Retired     bool          // no longer in the table; it finishes what it runs
+}
+
+// AccountView is one scope's counters.
+type AccountView struct {
+	Scope    sluice.Scope
+	ID       string // of the key, user, run, project, tenant or model
+	Tenant   string // of what is part of one; else empty
+	Open     int    // requests that wait or run
+	Counters []quota.CounterView
+}
+
+// Phase is what an open request does.
+type Phase string
+
+// The phases of a RequestView.
+const (
+	Waiting Phase = "waiting"
+	Running Phase = "running"
+	Idle    Phase = "ending"  // its last wait ended without a place, or its attempt has failed: it is being settled
+	Expired Phase = "expired" // charged what it held; it may still settle, late
+)
+
+// RequestView is one open request.
+type RequestView struct {
+	ID      sluice.RequestID
+	Phase   Phase
+	Owner   sluice.Principal
+	Model   sluice.ModelID
+	Class   sluice.Class
+	Pool    sluice.PoolID
+	Age     time.Duration // since arrival
+	Attempt int           // that runs, or how many there were
+
+	// While it waits.
+	Waited    time.Duration // in this queue, or since its last attempt ended
+	MaxWait   time.Duration // of it
+	Position  int           // requests served before it, about
+	Wait      time.Duration // predicted from now on; 0: nothing is known
+	Predicted time.Duration // at arrival; 0: at once, or nothing was known
+	Passed    int64         // work of later requests that were served before it
+	Most      int64         // of that, until what is free is kept for it
+	Gathering bool          // what becomes free is kept for it
+	Lacks     []LackView    // of the zoom on a request; what is in its way
+
+	// While it runs.
+	Backend sluice.BackendID
+	Ran     time.Duration
+	Inside  bool          // of a contract's reserve
+	Expires time.Duration // until its hold does, without activity
+
+	Work  sluice.Work   // its output bound perhaps clamped
+	Cost  int64         // expected work as its tenant is charged for it
+	Needs sched.Amounts // of one backend
+	Holds quota.Amounts // of its caller's limits: gauges only while it runs
+}
+
+// LackView is one thing in the way of a request.
+type LackView struct {
+	sched.Lack
+	What    string           // the word: see the constants
+	Refusal *quota.Refusal   // of LackLimit
+	Request sluice.RequestID // of LackGathered
+}
+
+// What can be in the way of a request that waits.
+const (
+	LackLimit     = "limit"          // a limit on its caller's requests in flight
+	LackBackend   = "backend"        // none of its backends is fit to be used
+	LackFlow      = "flow"           // requests of its own flow that came before
+	LackTurn      = "turn"           // nothing but that others are due first
+	LackRoom      = "room"           // no backend has as much free
+	LackSplit     = "room_together"  // no one backend has all of it free
+	LackPool      = "pool"           // the pool has not as much free
+	LackCeiling   = "class_ceiling"  // of its class
+	LackHeadroom  = "class_headroom" // kept free for another class
+	LackReserve   = "contract"       // kept for a contract
+	LackGathering = "gathered"       // kept for another request
+)

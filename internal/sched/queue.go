@@ -73,6 +73,9 @@ type Queue struct {
 
 	pace  pace
 	spare spare
+
+	refusals refusals         // for the view alone, as is what follows
+	past     *[pastSlots]past // of flows that are away; nil until one is
 }
 
 // spare is memory to be used again.

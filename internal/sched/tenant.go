@@ -192,7 +192,7 @@ func (q *Queue) newTenant(id tenantID, c *class) *tenant {
 	q.made++
 	*t = tenant{
 		id: id.tenant, class: c, weight: 1, vt: never, order: q.made, seats: t.seats[:0], projects: t.projects[:0],
-		contract: q.contractOf(id.tenant), byLoad: -1, byIdle: -1,
+		contract: q.contractOf(id.tenant), byLoad: -1, byIdle: -1, served: q.recall(id),
 	}
 	q.tenants[id] = t
 	c.loads.Push(t)
@@ -232,6 +232,7 @@ func (q *Queue) forgetTenant(t *tenant) {
 		t.class.idle.Remove(t.byIdle)
 	}
 	t.class.loads.Remove(t.byLoad)
+	q.remember(t)
 	id := tenantID{t.class.index, t.id}
 	if q.policy.FIFO {
 		id = tenantID{}

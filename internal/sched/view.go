@@ -1,6 +1,8 @@
 package sched
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"sluice"
@@ -33,76 +35,115 @@ func (m *meter) turn(now time.Time) {
 }
 
 // rate is the work per second over the last one to two spans.
-func (m *meter) rate(now time.Time) int64 {
+func (m meter) rate(now time.Time) int64 { return m.per(now, time.Second) }
+
+// per is how much there is in so long, over the last one to two spans.
+func (m meter) per(now time.Time, unit time.Duration) int64 {
 	m.turn(now)
 	span := meterSpan + max(0, now.Sub(m.start))
-	return max(0, (m.now+m.last)*1000/max(span.Milliseconds(), 1))
+	return scale(max(0, m.now+m.last), unit.Milliseconds(), max(span.Milliseconds(), 1))
+}
+
+// Service is what a class or flow was served over the last ten to twenty seconds.
+type Service struct {
+	Rate  int64 // work per second; charged when it is dispatched, then corrected
+	Share int64 // its part of the pool's, in thousandths
+	// Fair is the part that it is due, in thousandths: its weight's among those
+	// that compete now, itself included.
+	Fair int64
 }
 
 // ClassView is one class of a queue.
 type ClassView struct {
-	Class   sluice.Class
-	Policy  Class
-	Waiting int
-	Running int
-	Oldest  time.Duration // how long its oldest request has waited
-	Queued  int64         // work of what waits
-	Rate    int64         // work per second served lately
-	Used    Amounts       // by what runs, contracts aside
-	Tenants int           // that wait, run or have a debt
-	Counts  Counts
+	Service
+	Class     sluice.Class
+	Policy    Class
+	Waiting   int
+	Running   int
+	Oldest    time.Duration // how long its oldest request has waited
+	Queued    int64         // work of what waits
+	Used      Amounts       // by what runs, contracts aside
+	Tenants   int           // that wait, run or have a debt
+	Competing bool          // something waits that its own limits do not keep back
+	Gap       int64         // largest less least virtual time of tenants that compete, in work per unit of weight
+	Counts    Counts
+	Refused   Refusals
+	PerMinute int64 // refusals lately
 }
 
 // FlowView is one tenant's requests of one class.
 type FlowView struct {
-	Class    sluice.Class
-	Tenant   sluice.TenantID
-	Weight   int64
-	Waiting  int
-	Running  int
-	Oldest   time.Duration
-	Queued   int64 // work of what waits
-	Rate     int64 // work per second served lately
-	Share    int64 // its part of the pool's service lately, in thousandths
-	Fair     int64 // its fair part of it among those that compete, in thousandths
-	Lead     int64 // work by which it is ahead of the others, per unit of weight
-	Parked   bool  // all that waits is kept back by limits of its own
-	Contract bool
-	Counts   Counts
+	Service
+	Class   sluice.Class
+	Tenant  sluice.TenantID
+	Weight  int64 // 0: not known, nothing of it waits or runs
+	Waiting int
+	Running int
+	Inside  int           // of them, inside of a contract's reserve
+	Oldest  time.Duration // how long its oldest request has waited
+	Queued  int64         // work of what waits
+	// Lead is the work per unit of weight by which its virtual time is ahead of
+	// where the class was served last. Less than 0: it is due that much.
+	Lead      int64
+	Parked    bool // all that waits is kept back by limits of its own
+	Contract  bool
+	Counts    Counts // since it was last away
+	Refused   Refusals
+	PerMinute int64 // refusals lately
+	Projects  []ProjectView
+}
+
+// ProjectView is one project of a flow.
+type ProjectView struct {
+	Project sluice.ProjectID
+	Waiting int
+	Running int
+	Lead    int64 // work by which it is ahead of where the flow was served last; less than 0: it is due
 }
 
 // ContractView is a contract's reserve.
 type ContractView struct {
 	Contract
-	Used  Amounts
-	Level int64 // work that may still be dispatched inside
+	Used    Amounts // by what runs inside
+	Running int     // inside
+	Over    int     // requests of its tenant that run outside
+	Waiting int     // requests of its tenant that wait
+	Level   int64   // work that may still be dispatched inside
+	Paid    bool    // its work per second is not used up: the reserve is kept
+	Wanted  bool    // something waits that it admits: nothing is lent
 }
+
+// GatherView is a request for which what becomes free is kept.
+type GatherView struct {
+	Item   *Item
+	Passed int64 // cost of what was served before it though it came later
+	Most   int64 // of that, its allowance
+	Pool   bool  // it lacks a part of the pool, not room on one backend
+}
+
+// Passed is the work of what was served before a waiting item though it came
+// later.
+func (it *Item) Passed() int64 { return it.passed }
 
 // Classes is a picture of every class.
 func (q *Queue) Classes(now time.Time) (out [sluice.NumClasses]ClassView) {
+	total, shares := q.service(now)
 	for i := range q.classes {
 		c := &q.classes[i]
+		r := &q.refusals.classes[i]
 		out[i] = ClassView{
 			Class: c.index, Policy: c.policy, Waiting: c.waiting, Running: c.running, Oldest: c.waited(now), Queued: c.queued,
-			Rate: c.served.rate(now), Used: c.used, Tenants: c.loads.Len(), Counts: c.counts,
+			Used: c.used, Tenants: c.loads.Len(), Competing: c.ready > 0, Gap: c.gap(), Counts: c.counts,
+			Refused: r.n, PerMinute: r.lately.per(now, time.Minute),
+			Service: Service{Rate: c.served.rate(now), Fair: scale(whole, c.share(), c.among(shares))},
 		}
+		out[i].Share = partOf(out[i].Rate, total)
 	}
 	return out
 }
 
-// Contracts is a picture of every contract.
-func (q *Queue) Contracts(now time.Time) (out []ContractView) {
-	for _, k := range q.contracts {
-		k.refill(now)
-		out = append(out, ContractView{Contract: k.Contract, Used: k.used, Level: k.level})
-	}
-	return out
-}
-
-// Flows appends at most limit tenants of each class, those first that fill most
-// of the queue.
-func (q *Queue) Flows(now time.Time, limit int, to []FlowView) []FlowView {
-	total, shares := int64(0), int64(0)
+// service is the rate of the whole pool, and the shares of classes that compete.
+func (q *Queue) service(now time.Time) (total, shares int64) {
 	for i := range q.classes {
 		c := &q.classes[i]
 		total += c.served.rate(now)
@@ -110,54 +151,192 @@ func (q *Queue) Flows(now time.Time, limit int, to []FlowView) []FlowView {
 			shares += c.share()
 		}
 	}
+	return total, shares
+}
+
+// among is the shares of classes that compete, this one included.
+func (c *class) among(shares int64) int64 {
+	if c.ready == 0 {
+		shares += c.share()
+	}
+	return shares
+}
+
+func partOf(n, all int64) int64 {
+	if all <= 0 {
+		return 0
+	}
+	return scale(n, whole, all)
+}
+
+// gapOf is how many tenants of a class are looked at for its gap, about those that
+// fill most of the queue.
+const gapOf = 1024
+
+func (c *class) gap() int64 {
+	least, most, found := vtime(0), vtime(0), false
+	for _, t := range c.loads.elems[:min(gapOf, c.loads.Len())] {
+		switch {
+		case t.ready == 0:
+		case !found:
+			least, most, found = t.vt, t.vt, true
+		default:
+			least, most = min(least, t.vt), max(most, t.vt)
+		}
+	}
+	return (most - least).unstretch(1)
+}
+
+// Contracts is a picture of every contract.
+func (q *Queue) Contracts(now time.Time) (out []ContractView) {
+	for _, k := range q.contracts {
+		k := *k // a picture changes nothing
+		k.refill(now)
+		v := ContractView{Contract: k.Contract, Used: k.used, Running: k.running, Level: k.level, Paid: k.paid(), Wanted: k.wanted}
+		for c := range q.classes {
+			if t := q.tenants[tenantID{sluice.Class(c), k.Tenant}]; t != nil {
+				v.Over += t.running
+				v.Waiting += t.waiting
+			}
+		}
+		v.Over -= k.running
+		out = append(out, v)
+	}
+	return out
+}
+
+// Gathers is the request for which what becomes free is kept, nil if there is
+// none.
+func (q *Queue) Gathers() *GatherView {
+	if q.gathers == nil {
+		return nil
+	}
+	return &GatherView{Item: q.gathers, Passed: q.gathers.passed, Most: q.gathers.Cost, Pool: q.closed}
+}
+
+// Flows is at most limit tenants of each class: those that fill most of the queue,
+// then those that were refused last, then those that were served lately.
+func (q *Queue) Flows(now time.Time, limit int) (out []FlowView) {
+	total, shares := q.service(now)
 	for i := range q.classes {
 		c := &q.classes[i]
+		from := len(out)
 		for _, t := range c.loads.first(limit) {
-			to = append(to, q.flow(now, t, total, shares))
+			out = append(out, q.flow(now, tenantID{c.index, t.id}, total, shares))
+		}
+		out = q.lately(now, c, from, limit, out)
+	}
+	return out
+}
+
+// lately adds flows of a class of which nothing waits or runs, up to limit.
+func (q *Queue) lately(now time.Time, c *class, from, limit int, to []FlowView) []FlowView {
+	total, shares := q.service(now)
+	add := func(id tenantID) {
+		if len(to)-from < limit && id.class == c.index && q.tenants[id] == nil && !slices.ContainsFunc(to[from:], func(v FlowView) bool { return v.Tenant == id.tenant }) {
+			to = append(to, q.flow(now, id, total, shares))
+		}
+	}
+	looked := 0
+	for f := q.refusals.newest; f != nil && looked < 4*limit; f = f.older {
+		add(f.id)
+		looked++
+	}
+	if q.past == nil {
+		return to
+	}
+	for i := range q.past {
+		if p := &q.past[i]; p.served.rate(now) > 0 {
+			add(p.id)
 		}
 	}
 	return to
 }
 
-func (q *Queue) flow(now time.Time, t *tenant, total, shares int64) FlowView {
-	c := t.class
-	v := FlowView{
-		Class: c.index, Tenant: t.id, Weight: t.weight, Waiting: t.waiting, Running: t.running, Queued: t.queued,
-		Rate: t.served.rate(now), Parked: t.waiting > 0 && t.ready == 0, Contract: t.contract != nil, Counts: t.counts,
+// Flow is one tenant's requests of one class, false if there is nothing to tell.
+func (q *Queue) Flow(now time.Time, class sluice.Class, id sluice.TenantID) (FlowView, bool) {
+	total, shares := q.service(now)
+	v := q.flow(now, tenantID{class, id}, total, shares)
+	return v, v.Waiting > 0 || v.Running > 0 || v.Rate > 0 || v.Refused != Refusals{} || v.Counts != Counts{}
+}
+
+func (q *Queue) flow(now time.Time, id tenantID, total, shares int64) FlowView {
+	c := &q.classes[id.class]
+	v := FlowView{Class: id.class, Tenant: id.tenant}
+	if r := q.refusals.flows[id]; r != nil {
+		v.Refused, v.PerMinute = r.n, r.lately.per(now, time.Minute)
 	}
-	if t.oldest != nil {
-		v.Oldest = max(0, now.Sub(t.oldest.Arrived))
+	weights := c.weights
+	if t := q.tenants[id]; t != nil {
+		q.present(now, t, &v)
+		if t.ready == 0 {
+			weights += t.weight
+		}
+	} else {
+		if q.past != nil && q.past[id.slot()].id == id {
+			p := &q.past[id.slot()]
+			v.Weight, v.Rate = p.weight, p.served.rate(now)
+		}
+		v.Contract = q.contractOf(id.tenant) != nil
+		weights += max(v.Weight, 1)
 	}
-	if total > 0 {
-		v.Share = scale(v.Rate, whole, total)
-	}
-	if t.ready > 0 && shares > 0 {
-		v.Fair = scale(scale(whole, t.weight, c.weights), c.share(), shares)
-	}
-	if floor := c.floor(); t.vt > floor && floor > never {
-		v.Lead = (t.vt - floor).unstretch(1)
-	}
+	v.Share = partOf(v.Rate, total)
+	v.Fair = scale(scale(whole, max(v.Weight, 1), weights), c.share(), c.among(shares))
 	return v
 }
 
-// first is the n least elements in order, in O(n log n).
+// present fills in what is known of a tenant that is there.
+func (q *Queue) present(now time.Time, t *tenant, v *FlowView) {
+	v.Weight, v.Waiting, v.Running, v.Queued, v.Rate = t.weight, t.waiting, t.running, t.queued, t.served.rate(now)
+	v.Parked, v.Contract, v.Counts = t.waiting > 0 && t.ready == 0, t.contract != nil, t.counts
+	if t.oldest != nil {
+		v.Oldest = max(0, now.Sub(t.oldest.Arrived))
+	}
+	v.Lead = lead(t.vt, t.class.last, t.ready > 0)
+	for _, p := range t.projects[:min(len(t.projects), maxProjects)] {
+		v.Projects = append(v.Projects, ProjectView{
+			Project: p.id, Waiting: p.waiting, Running: p.running, Lead: lead(p.vt, t.last, p.ready > 0),
+		})
+	}
+	slices.SortFunc(v.Projects, func(a, b ProjectView) int {
+		return cmp.Or(cmp.Compare(b.Waiting, a.Waiting), cmp.Compare(b.Running, a.Running), cmp.Compare(a.Project, b.Project))
+	})
+}
+
+// maxProjects is how many projects a flow shows.
+const maxProjects = 20
+
+// lead is how far a virtual time is ahead of where the last one served stood. One
+// that does not compete is due nothing: it will start where the others are.
+func lead(at, last vtime, competes bool) int64 {
+	if at <= never || at < last && !competes {
+		return 0
+	}
+	return (at - last).unstretch(1)
+}
+
+// first is the n least elements in order, in O(n log n) comparisons.
 func (h *Heap[E, O]) first(n int) (out []E) {
 	if n <= 0 || len(h.elems) == 0 {
 		return nil
 	}
-	edge := []int{0} // indices of elements whose parents are in out
-	for len(out) < n && len(edge) > 0 {
-		best := 0
-		for i := range edge {
-			if h.order.Less(h.elems[edge[i]], h.elems[edge[best]]) {
-				best = i
-			}
+	order := func(i, j int) int {
+		switch a, b := h.elems[i], h.elems[j]; {
+		case h.order.Less(a, b):
+			return -1
+		case h.order.Less(b, a):
+			return 1
 		}
-		at := edge[best]
-		edge = append(edge[:best], edge[best+1:]...)
+		return 0
+	}
+	edge := []int{0} // in order: elements whose parents are in out
+	for len(out) < n && len(edge) > 0 {
+		at := edge[0]
+		edge = edge[1:]
 		out = append(out, h.elems[at])
 		for child := 2*at + 1; child <= 2*at+2 && child < len(h.elems); child++ {
-			edge = append(edge, child)
+			i, _ := slices.BinarySearchFunc(edge, child, order)
+			edge = slices.Insert(edge, i, child)
 		}
 	}
 	return out

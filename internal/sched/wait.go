@@ -86,6 +86,12 @@ func (q *Queue) Wait(class sluice.Class, id sluice.TenantID, weight, running int
 	} else {
 		weights += weight
 	}
+	return turn + q.behind(c, lead, weights, running)
+}
+
+// behind is how long a class takes to bring all that compete up to a virtual time
+// that is ahead of theirs by lead.
+func (q *Queue) behind(c *class, lead, weights, running int64) time.Duration {
 	ahead := min(scale(lead, weights, 1), c.queued)
 	shares := c.share()
 	for i := range q.classes {
@@ -93,7 +99,7 @@ func (q *Queue) Wait(class sluice.Class, id sluice.TenantID, weight, running int
 			shares += o.share()
 		}
 	}
-	return turn + q.pace.after(scale(ahead, shares, c.share()), running)
+	return q.pace.after(scale(ahead, shares, c.share()), running)
 }
 
 // Drain predicts how long the pool takes to serve all that waits, without may
@@ -116,17 +122,24 @@ func (q *Queue) Competes(c sluice.Class) bool { return q.classes[c].ready > 0 }
 // Position is about how many requests are served before one of a tenant whose
 // predicted wait is known: never fewer than wait of its own, nor more than all.
 func (q *Queue) Position(class sluice.Class, id sluice.TenantID, wait time.Duration, running int64) int {
-	ahead := 0
-	switch one := q.pace.after(q.pace.cost, running); {
-	case one > 0:
-		ahead = int(wait/one) - 1
-	case wait > 0:
+	if q.pace.held == 0 && wait > 0 {
 		return q.waiting
 	}
+	ahead := q.turns(wait, running)
 	if t := q.tenants[tenantID{class, id}]; t != nil {
 		ahead = max(ahead, t.waiting)
 	}
-	return min(max(ahead, 0), q.waiting)
+	return min(ahead, q.waiting)
+}
+
+// turns is how many requests of mean work a pool serves before one that waits so
+// long.
+func (q *Queue) turns(wait time.Duration, running int64) int {
+	one := q.pace.after(q.pace.cost, running)
+	if one == 0 {
+		return 0
+	}
+	return max(0, int(wait/one)-1)
 }
 
 // Due is an item whose deadline is not after now, the earliest first; nil if

@@ -477,7 +477,7 @@ func (r *run) down(b sluice.BackendID) {
 }
 
 func (r *run) gauge() {
-	v := r.eng.Dump(r.time(), 16)
+	v := r.eng.Dump(r.time(), engine.Zoom{}, 16)
 	s := &State{Open: v.Open, Running: v.Running, Waiting: map[sluice.PoolID]int{}, Backends: map[sluice.BackendID]route.Capacity{}}
 	for _, p := range v.Pools {
 		s.Waiting[p.ID] = p.Waiting

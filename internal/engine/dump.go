@@ -1,0 +1,216 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"sluice"
+	"sluice/internal/quota"
+	"sluice/internal/route"
+	"sluice/internal/sched"
+)
+
+// busyFlows is how many tenants of each class the zoom on all pools shows.
+const busyFlows = 10
+
+// Dump is a picture of the engine with at most limit rows of each kind: pools, and
+// of each of them backends, and of each class tenants and requests. Nothing but
+// the time changes by it. Its cost is O(limit) in what is zoomed at; the zoom on
+// all pools also looks once at every account in memory.
+func (e *Engine) Dump(now time.Time, z Zoom, limit int) View {
+	now = e.tick(now)
+	limit = max(limit, 0)
+	v := View{
+		At: now, Policy: e.table.Version, Open: e.Open(), Running: e.running,
+		Expired: e.expired.Len(), Accounts: e.book.Len(),
+	}
+	switch {
+	case z.Request != "":
+		if r := e.requests[z.Request]; r != nil {
+			v.Requests = append(v.Requests, e.viewOf(now, r, true))
+		}
+	case z.Pool != "":
+		if p := e.byID[z.Pool]; p != nil {
+			e.zoom(now, &v, p, z.Tenant, limit)
+		}
+	case z.Tenant != "":
+		for _, p := range e.pools[:min(limit, len(e.pools))] {
+			e.zoom(now, &v, p, z.Tenant, limit)
+		}
+	default:
+		for _, p := range e.pools[:min(limit, len(e.pools))] {
+			pv := p.view(now, limit)
+			if !z.Levels {
+				pv.Flows = p.queue.Flows(now, min(limit, busyFlows))
+			}
+			v.Pools = append(v.Pools, pv)
+		}
+		if !z.Levels {
+			e.accounts(now, &v, limit)
+		}
+	}
+	return v
+}
+
+// zoom adds a pool with its flows and oldest requests; of one tenant, unless that
+// is empty, and then only a pool in which it has any.
+func (e *Engine) zoom(now time.Time, v *View, p *pool, of sluice.TenantID, limit int) {
+	pv := p.view(now, limit)
+	if of == "" {
+		pv.Flows = p.queue.Flows(now, limit)
+	} else {
+		for c := range sluice.Class(sluice.NumClasses) {
+			if f, ok := p.queue.Flow(now, c, of); ok {
+				pv.Flows = append(pv.Flows, f)
+			}
+		}
+		if pv.Flows == nil {
+			return
+		}
+	}
+	v.Pools = append(v.Pools, pv)
+	for c := range sluice.Class(sluice.NumClasses) {
+		for _, at := range p.queue.Places(c, of, limit, p.running()) {
+			r := e.viewOf(now, at.Item.Value.(*request), false)
+			r.Position, r.Wait = at.Position, at.Wait
+			v.Requests = append(v.Requests, r)
+		}
+	}
+}
+
+func (p *pool) view(now time.Time, limit int) PoolView {
+	v := PoolView{
+		ID: p.id, Waiting: p.queue.Len(), ByClass: p.queue.Waiting(), Bytes: p.queue.Bytes(), Work: p.queue.Work(),
+		Oldest: p.queue.Oldest(now), Counts: p.queue.Counts(), Classes: p.queue.Classes(now), Contracts: p.queue.Contracts(now),
+	}
+	if p.queue.Len() > 0 || !p.open(now) {
+		v.Wait = p.queue.Drain(p.running(), nil)
+	}
+	if g := p.queue.Gathers(); g != nil {
+		r := g.Item.Value.(*request)
+		v.Gathering = &GatherView{Request: r.call.ID, Tenant: r.call.Principal.Tenant, Class: r.call.Class, Passed: g.Passed, Most: g.Most}
+		if pl := p.keeps(); pl != nil && !g.Pool {
+			v.Gathering.Backend = pl.Backend.ID
+		}
+	}
+	for _, pl := range p.shown() {
+		if len(v.Backends) == limit {
+			break
+		}
+		b := BackendView{
+			ID: pl.Backend.ID, Running: pl.Running(), Concurrency: pl.Slots(),
+			KVTokens: pl.KV(), Prefill: pl.Prefill(), Health: pl.Health.State(now), Retired: pl.Retired,
+		}
+		if until, cooling := pl.Health.Cooling(now); cooling {
+			b.RetryIn = until.Sub(now)
+		}
+		v.Backends = append(v.Backends, b)
+	}
+	return v
+}
+
+// shown is the pool's places, and those that finish what they run.
+func (p *pool) shown() []*route.Place {
+	out := slices.Clone(p.places)
+	for _, pl := range p.leaving {
+		if pl.Retired && pl.Running() > 0 {
+			out = append(out, pl)
+		}
+	}
+	return out
+}
+
+func (e *Engine) accounts(now time.Time, v *View, limit int) {
+	for _, a := range e.busiest(limit) {
+		o := a.Owner()
+		av := AccountView{Scope: o.Scope, ID: o.Label(), Open: a.Open(), Counters: e.book.View(now, a, nil)}
+		if o.Part != "" {
+			av.Tenant = o.ID
+		}
+		v.Top = append(v.Top, av)
+	}
+}
+
+// busiest is the accounts with the most requests that wait or run.
+func (e *Engine) busiest(limit int) (top []*quota.Account) {
+	order := func(a, b *quota.Account) int {
+		return cmp.Or(cmp.Compare(b.Open(), a.Open()), a.Owner().Compare(b.Owner()))
+	}
+	e.book.Scan(func(a *quota.Account) bool {
+		if a.Open() == 0 || limit == 0 || len(top) == limit && order(a, top[limit-1]) > 0 {
+			return true
+		}
+		if len(top) == limit {
+			top = top[:limit-1]
+		}
+		i, _ := slices.BinarySearchFunc(top, a, order)
+		top = slices.Insert(top, i, a)
+		return true
+	})
+	return top
+}
+
+// viewOf is one request; near, with its place in the queue and what is in its way.
+func (e *Engine) viewOf(now time.Time, r *request, near bool) RequestView {
+	v := RequestView{
+		ID: r.call.ID, Owner: r.call.Principal, Model: r.call.Model, Class: r.call.Class, Pool: r.pool.id,
+		Age: now.Sub(r.arrived), Attempt: r.attempt, Predicted: r.predicted,
+		Work: r.work(r.bound), Cost: r.item.Cost, Needs: r.item.Need, Holds: r.need,
+	}
+	if r.phase != running {
+		for d := range v.Holds {
+			if sluice.Dimension(d).Gauge() {
+				v.Holds[d] = 0
+			}
+		}
+	}
+	switch r.phase {
+	case waiting:
+		v.Phase, v.Waited, v.MaxWait = Waiting, now.Sub(r.since), r.maxWait
+		v.Passed, v.Most, v.Gathering = r.item.Passed(), r.item.Cost, r.pool.queue.Gathering() == &r.item
+		if near {
+			v.Position, v.Wait = r.pool.queue.Place(&r.item, r.pool.running())
+			v.Lacks = e.lacks(now, r)
+		}
+	case running:
+		v.Phase, v.Backend, v.Ran, v.Inside = Running, r.place.Backend.ID, now.Sub(r.started), r.item.Inside()
+		v.Expires = r.expires.Sub(now)
+	case idle:
+		v.Phase, v.Expires = Idle, r.expires.Sub(now)
+	default:
+		v.Phase = Expired
+	}
+	return v
+}
+
+// lackWords are the words for what a queue tells of an item. Parked has none: the
+// limit does.
+var lackWords = [...]string{
+	sched.Parked: "",
+	sched.Behind: LackFlow, sched.Turn: LackTurn, sched.Size: LackRoom, sched.Split: LackSplit, sched.Full: LackPool,
+	sched.Ceiling: LackCeiling, sched.Headroom: LackHeadroom, sched.Reserve: LackReserve, sched.Gathered: LackGathering,
+}
+
+// lacks is what is in the way of a request that waits.
+func (e *Engine) lacks(now time.Time, r *request) (out []LackView) {
+	if f := e.book.GaugeRefusal(now, &r.res, r.need); f != nil {
+		out = append(out, LackView{What: LackLimit, Refusal: f})
+	}
+	p := r.pool
+	if p.serves(now, r) != serves {
+		return append(out, LackView{What: LackBackend})
+	}
+	for _, l := range p.queue.Lacks(now, &r.item, &room{p: p, now: now}) {
+		v := LackView{Lack: l, What: lackWords[l.What]}
+		if v.What == "" {
+			continue
+		}
+		if l.Item != nil {
+			v.Request = l.Item.Value.(*request).call.ID
+			v.Lack.Item = nil
+		}
+		out = append(out, v)
+	}
+	return out
+}
