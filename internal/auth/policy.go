@@ -53,6 +53,17 @@ func policyOf(p *Plan, t *Tenant, project *Project, k *Key) *sluice.Policy {
 	return out
 }
 
+// simplify takes all limits out of a policy but those of requests and spend.
+func simplify(p *sluice.Policy) {
+	other := func(l sluice.Limit) bool { return l.Dimension != sluice.Requests && l.Dimension != sluice.Spend }
+	for scope, limits := range p.Limits {
+		p.Limits[scope] = slices.DeleteFunc(limits, other) // it is the policy's own: override makes it
+	}
+	for m, limits := range p.ByModel {
+		p.ByModel[m] = slices.DeleteFunc(limits, other)
+	}
+}
+
 // lower is the smaller of two bounds, where 0 is none.
 func lower(a, b sluice.Tokens) sluice.Tokens {
 	if a <= 0 || b > 0 && b < a {
@@ -150,6 +161,7 @@ func hasSpend(p *sluice.Policy) bool {
 type policies struct {
 	before map[string]*sluice.Policy // of the snapshot before
 	now    map[string]*sluice.Policy
+	naive  bool // see Records.Naive
 	buf    []byte
 }
 

@@ -17,6 +17,10 @@ type Records struct {
 	Tenants []Tenant
 	Keys    []Key
 	Admins  []AdminToken
+
+	// Naive leaves all limits but those of requests and spend out, whichever source
+	// says them.
+	Naive bool
 }
 
 // Origin is where a record was declared. The zero Origin is the store.

@@ -62,7 +62,10 @@ func Compile(o CompileOptions, sources ...Records) *Snapshot {
 			}
 		}
 	}
-	ps := &policies{now: make(map[string]*sluice.Policy)}
+	ps := &policies{
+		now:   make(map[string]*sluice.Policy),
+		naive: slices.ContainsFunc(sources, func(r Records) bool { return r.Naive }),
+	}
 	if o.Before != nil {
 		ps.before = o.Before.policies
 	}
@@ -143,7 +146,11 @@ func (s *Snapshot) addKey(k *Key, ps *policies) {
 		s.problem("key %q %s %s", k.ID, place(k.Origin), e.broken)
 		return
 	}
-	e.principal.Policy = ps.intern(policyOf(plan, e.tenant, project, k))
+	policy := policyOf(plan, e.tenant, project, k)
+	if ps.naive {
+		simplify(policy)
+	}
+	e.principal.Policy = ps.intern(policy)
 }
 
 func (s *Snapshot) planOf(t *Tenant) *Plan {

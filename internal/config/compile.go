@@ -103,7 +103,7 @@ func Compile(c *Config, o CompileOptions) (*Snapshot, error) {
 	}
 	b := &builder{c: c, o: o, s: &Snapshot{
 		Version:  version,
-		Table:    &route.Table{Version: version, Models: make(map[sluice.ModelID]*route.Model), Pools: make(map[sluice.PoolID]*route.Pool), Fleet: c.Limits.top()},
+		Table:    &route.Table{Version: version, Models: make(map[sluice.ModelID]*route.Model), Pools: make(map[sluice.PoolID]*route.Pool), Fleet: c.inForce(c.Limits)},
 		Targets:  make(map[sluice.BackendID]*upstream.Target),
 		Settings: c.settings(),
 	}}
@@ -176,7 +176,10 @@ func (c *Config) problem(path, fix, cause string) Problem {
 func (b *builder) pool(name string, p *Pool) {
 	out := &route.Pool{ID: sluice.PoolID(name), Queue: route.QueueBounds{
 		Requests: int64(p.Queue.Requests), Bytes: int64(p.Queue.Bytes), Work: sluice.Tokens(p.Queue.Work), MaxWait: time.Duration(p.Queue.MaxWait),
-	}}
+	}, Sharing: p.sharing(b.c.Policy), Cost: route.Cost{Input: p.Work.Input, Output: p.Work.Output}}
+	if b.c.Policy != Naive {
+		out.Queue.PerTenant = p.Queue.PerTenant.thousandths()
+	}
 	for i := range p.Backends {
 		out.Backends = append(out.Backends, b.backend(index(join(join("pools", name), "backends"), i), &p.Backends[i]))
 	}
@@ -184,7 +187,7 @@ func (b *builder) pool(name string, p *Pool) {
 }
 
 func (b *builder) model(name string, m *Model) {
-	out := &route.Model{ID: sluice.ModelID(name), Limits: m.Limits.top()}
+	out := &route.Model{ID: sluice.ModelID(name), Limits: b.c.inForce(m.Limits)}
 	for _, p := range m.Pools {
 		out.Pools = append(out.Pools, sluice.PoolID(p))
 	}

@@ -21,6 +21,7 @@ type Config struct {
 	Log            Log      `json:"log,omitzero" jsonschema:"the log on standard error"`
 	Keys           Keys     `json:"keys,omitzero" jsonschema:"how keys are checked"`
 
+	Policy       Policy            `json:"policy,omitempty" jsonschema:"fair, or naive, to compare with: what most gateways do. Naive limits requests and spend alone, and serves every pool in order of arrival: limits of tokens, concurrency and KV memory are not in force, nor are classes, weights, contracts and headroom"`
 	UnknownPrice UnknownPrice      `json:"unknown_price,omitzero" jsonschema:"what happens to a request whose backend has no price: refuse, or {ceiling: RATES}"`
 	Prices       map[string]*Price `json:"prices,omitempty" jsonschema:"prices by PROVIDER/MODEL, before those of the built-in catalogue; providers are those of this file, models those of the provider"`
 	Limits       Limits            `json:"limits,omitempty" jsonschema:"limits of the whole fleet, over all tenants"`
@@ -46,6 +47,7 @@ func (c *Config) setDefaults() {
 		Drain:          Duration(120e9),
 		Log:            Log{Format: "json"},
 		Keys:           Keys{Poll: Duration(1e9)},
+		Policy:         Fair,
 	}
 }
 
@@ -128,8 +130,9 @@ type Timeouts struct {
 type Pool struct {
 	Backends  []Backend             `json:"backends" jsonschema:"its backends"`
 	Queue     Queue                 `json:"queue,omitzero" jsonschema:"bounds of its queue; what is left out takes the default"`
-	Classes   map[string]ClassShare `json:"classes,omitempty" jsonschema:"protected shares by class; not yet in force"`
-	Contracts []Contract            `json:"contracts,omitempty" jsonschema:"capacity reserved for tenants; not yet in force"`
+	Classes   map[string]ClassShare `json:"classes,omitempty" jsonschema:"how interactive, standard and batch share the pool; 60%, 30% and 10%, and 10% headroom for interactive, if left out"`
+	Contracts []Contract            `json:"contracts,omitempty" jsonschema:"capacity reserved for tenants, one contract each; what runs inside is first in line and counts to no share, what does not fit inside competes with the others"`
+	Work      Work                  `json:"work" zero:"meant" jsonschema:"what a token counts for in the work that classes, tenants and projects share by"`
 }
 
 // Queue bounds a pool's queue.
@@ -138,28 +141,9 @@ type Queue struct {
 	Bytes    Bytes    `json:"bytes,omitempty" jsonschema:"bodies of waiting requests"`
 	Work     Count    `json:"work,omitempty" jsonschema:"input and held output tokens of waiting requests"`
 	MaxWait  Duration `json:"max_wait,omitempty" jsonschema:"longest wait where neither request nor plan says less"`
+
+	PerTenant Percent `json:"per_tenant,omitempty" jsonschema:"part of each of these bounds that one tenant may fill; all of it if left out, and a full queue sheds the newest of who fills most of it by weight"`
 }
-
-// ClassShare is a class's part of a pool.
-type ClassShare struct {
-	Share    Percent `json:"share,omitempty" jsonschema:"guaranteed part of the pool"`
-	Headroom Percent `json:"headroom,omitempty" jsonschema:"part kept free for bursts of the class"`
-	Ceiling  Percent `json:"ceiling,omitempty" jsonschema:"most that it may borrow up to"`
-}
-
-// Contract is capacity of a pool reserved for a tenant.
-type Contract struct {
-	Tenant        string `json:"tenant" jsonschema:"whose it is"`
-	Concurrency   Count  `json:"concurrency,omitempty" jsonschema:"requests at a time"`
-	KVTokens      Count  `json:"kv_tokens,omitempty" jsonschema:"KV memory in tokens"`
-	WorkPerSecond Count  `json:"work_per_second,omitempty" jsonschema:"work per second in tokens"`
-	Lend          Lend   `json:"lend,omitempty" jsonschema:"to whom it is lent while idle: none, short (requests that end soon) or all"`
-}
-
-// Lend is to whom idle reserved capacity is lent.
-type Lend string
-
-func (Lend) words() []string { return []string{"none", "short", "all"} }
 
 // Backend is one upstream model at one provider account or engine replica.
 type Backend struct {
@@ -224,7 +208,7 @@ type Evaluated struct {
 type Plan struct {
 	Class        sluice.Class      `json:"class" zero:"meant" jsonschema:"class of a request that asks for none: interactive, standard or batch"`
 	Classes      []sluice.Class    `json:"classes,omitempty" jsonschema:"higher classes that a request may ask for; lower ones it always may"`
-	Weight       int64             `json:"weight" zero:"meant" jsonschema:"share between tenants, at least 1"`
+	Weight       int64             `json:"weight" zero:"meant" jsonschema:"share of a tenant of a pool, within its class, against those of other tenants: from 1 to 1000000. Projects of a tenant share equally"`
 	Models       []string          `json:"models,omitempty" jsonschema:"models that may be asked for; all if left out"`
 	MaxWait      Duration          `json:"max_wait,omitempty" jsonschema:"longest time in a queue; the pool's if left out"`
 	MaxOutput    Count             `json:"max_output,omitempty" jsonschema:"output bound of a request that names none; the model's if left out"`

@@ -44,13 +44,12 @@ func mustCompile(t testing.TB, text string, o CompileOptions) *Snapshot {
 func TestSamplesLoad(t *testing.T) {
 	want := map[string][]string{
 		"design.yaml": {
-			"pools.chat-eu.classes: not yet in force", "pools.chat-eu.contracts: not yet in force",
 			"pools.chat-eu.backends[0]: backend gpu-a has no price: requests to it are refused",
 			"pools.chat-eu.backends[1]: backend gpu-b has no price: requests to it are refused",
 			`pools.chat-hosted.backends[0]: backend "oai" names no concurrency: at most 16 requests run there at a time, further ones wait`,
 			"models.fast.fallback[0].evaluated: not yet in force",
 		},
-		"sluice.yaml": {"pools.chat-eu.classes: not yet in force", "pools.chat-eu.contracts: not yet in force", "models.fast.fallback[0].evaluated: not yet in force"},
+		"sluice.yaml": {"models.fast.fallback[0].evaluated: not yet in force"},
 	}
 	for _, file := range sampleFiles(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {

@@ -28,7 +28,7 @@
 //   - A price that is not known is refused or charged a declared ceiling. Free is
 //     said explicitly.
 //   - The version is a hash of the effective configuration without its secrets.
-//   - What later versions will obey (classes, contracts, evaluated, shared) is
+//   - What later versions will obey (evaluated, shared) is
 //     checked and kept, and [Config.Lint] says that it is not yet in force.
 //   - Every setting that a running process cannot change is told by
 //     [Settings.Fixed].

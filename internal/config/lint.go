@@ -15,6 +15,7 @@ import (
 func (c *Config) Lint() Problems {
 	l := &linter{c: c, now: time.Now()}
 	l.settings()
+	l.naive()
 	l.openSecrets()
 	for _, name := range sorted(c.Providers) {
 		l.provider(join("providers", name), name, c.Providers[name])
@@ -125,12 +126,7 @@ func (l *linter) pool(path, name string, p *Pool) {
 	for i := range p.Backends {
 		l.backend(index(join(path, "backends"), i), &p.Backends[i])
 	}
-	if len(p.Classes) > 0 {
-		l.notYet(join(path, "classes"))
-	}
-	if len(p.Contracts) > 0 {
-		l.notYet(join(path, "contracts"))
-	}
+	l.sharing(path, p)
 	for _, m := range l.c.Models {
 		if slices.Contains(m.Pools, name) || slices.ContainsFunc(m.Fallback, func(f Fallback) bool { return f.Pool == name }) {
 			return

@@ -107,6 +107,7 @@ func typeSchemas() map[reflect.Type]*jsonschema.Schema {
 		reflect.TypeFor[Engine]():       words(Engine("").words()...),
 		reflect.TypeFor[LostCharge]():   words(LostCharge("").words()...),
 		reflect.TypeFor[Lend]():         words(Lend("").words()...),
+		reflect.TypeFor[Policy]():       words(Policy("").words()...),
 		reflect.TypeFor[Spend]():        words(Spend("").words()...),
 		reflect.TypeFor[Sync]():         words(Sync("").words()...),
 		reflect.TypeFor[sluice.Class](): words(classWords...),
@@ -341,4 +342,28 @@ A price is looked for at the backend, in ` + "`prices`" + `, at the provider, an
 
 Limits of a tenant, project or key replace those of the same name that its plan gives, and those of ` + "`per_model`" + ` for a model those of ` + "`*`" + `;
 ` + "`none`" + ` lifts one. Lists of models only ever narrow.
+
+## Sharing a pool
+
+` + "```yaml" + `
+pools:
+  chat-eu:
+    classes:
+      interactive: {share: 60%, headroom: 10%}   # 10% that no other class may occupy
+      standard: {share: 30%}
+      batch: {share: 10%, ceiling: 50%}          # never more than half of the pool
+    contracts:
+      - {tenant: acme, concurrency: 8, kv_tokens: 50k, lend: short, reclaim: 2s}
+    queue: {requests: 1000, per_tenant: 50%}
+    work: {input: 1, output: 2}
+` + "```" + `
+
+Classes share the pool, tenants their class by the weight of their plan, and projects their tenant equally: by work, which is uncached input tokens and output
+tokens by the weights of ` + "`work`" + `. Whoever uses less than its share lends the rest; nothing is earned by idling.
+
+- A pool that says nothing has the shares 60%, 30% and 10%, and 10% headroom for interactive. Shares add up to at most 100%. What the classes that name a share leave is
+  split between those that do not in the same proportion: ` + "`{interactive: {share: 80%}}`" + ` leaves standard 15% and batch 5%. Headroom and ceiling of a class keep their defaults
+  unless it names them.
+- Contracts and headroom leave some of the pool's requests and KV tokens to share, or the file is refused. A contract may be for a tenant that does not exist yet, with a warning.
+- ` + "`policy: naive`" + ` leaves all of it out. A reload may change shares, contracts and the policy: what waits keeps its arrival and its deadline, what runs goes on.
 `

@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"net"
 	"net/url"
@@ -11,6 +12,7 @@ import (
 
 	"sluice"
 	"sluice/internal/auth"
+	"sluice/internal/sched"
 )
 
 // validator checks what a single value cannot tell: names that refer to each
@@ -174,22 +176,10 @@ func (v *validator) pool(path, name string, p *Pool, seen map[string]string) {
 	if weights == 0 && !negative {
 		v.fail(join(path, "backends"), "give at least one of them a weight of 1 or more", "every backend of the pool has weight 0: it could serve nothing")
 	}
-	total := Percent(0)
-	for _, class := range sorted(p.Classes) {
-		if !slices.Contains(classWords, class) {
-			v.fail(join(join(path, "classes"), class), suggest(class, classWords), "%q is not a class", class)
-		}
-		total += p.Classes[class].Share
+	if n := len(p.Backends); n > sched.MaxBackends {
+		v.fail(join(path, "backends"), "split it into pools, and name them all at the model", "the pool has %d backends, more than %d", n, sched.MaxBackends)
 	}
-	if total > 100 {
-		v.fail(join(path, "classes"), "lower them to a sum of at most 100%", "the shares add up to %d%%", total)
-	}
-	for i, k := range p.Contracts {
-		at := index(join(path, "contracts"), i)
-		if k.Concurrency == 0 && k.KVTokens == 0 && k.WorkPerSecond == 0 {
-			v.fail(at, "give it concurrency, kv_tokens or work_per_second", "the contract reserves nothing")
-		}
-	}
+	v.sharing(path, p)
 }
 
 func (v *validator) backend(path string, b *Backend, seen map[string]string) {
@@ -271,10 +261,13 @@ func (v *validator) models(path string, models []string) {
 	}
 }
 
+// maxWeight is the largest weight of a plan, here and in the API.
+const maxWeight = 1_000_000
+
 func (v *validator) plan(path, name string, p *Plan) {
 	v.name(path, "plan", name)
-	if p.Weight < 1 {
-		v.fail(join(path, "weight"), "write 1 or more", "%d is not a share", p.Weight)
+	if p.Weight < 1 || p.Weight > maxWeight {
+		v.fail(join(path, "weight"), fmt.Sprintf("write a whole number from 1 to %d", maxWeight), "%d is not a weight", p.Weight)
 	}
 	if p.BudgetStatus != 429 && p.BudgetStatus != 402 {
 		v.fail(join(path, "budget_status"), "write 429 or 402", "%d is not a status of a spent budget", p.BudgetStatus)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"sluice"
+	"sluice/internal/sched"
 )
 
 // Validate reports every way in which a table cannot be put into force. The
@@ -24,6 +25,9 @@ func (t *Table) Validate() error {
 		if p == nil || p.ID != id {
 			problem("pool %q is filed under another name", id)
 			continue
+		}
+		if n := len(p.Backends); n > sched.MaxBackends {
+			problem("pool %q has %d backends, more than %d", id, n, sched.MaxBackends)
 		}
 		for _, b := range p.Backends {
 			if b == nil || b.ID == "" {
