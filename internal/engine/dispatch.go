@@ -147,7 +147,7 @@ func (e *Engine) elsewhere(now time.Time, r *request, m *route.Model) (to *pool,
 				hope = true
 				return false
 			}
-			if p != r.pool && p.queue.Full(&r.item) != "" {
+			if id != r.pool.id && p.queue.Full(&r.item) != "" {
 				hope = true
 				return false
 			}

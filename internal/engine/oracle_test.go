@@ -79,7 +79,14 @@ model m pools=b`, slots1)),
 backend a1 pool=a conc=1 price=1/1%s
 model m pools=a
 model n pools=a`, memory)),
+		parseTable(nil, fmt.Sprintf(`pool a queue=3
+backend a1 pool=a conc=%d price=1/10%s
+pool b queue=20
+backend b1 pool=b conc=%d price=3/30
+model m pools=a fallback=b
+model n pools=b,a`, slots1, memory, slots2)),
 	}
+	o.tables[3].Pools["a"].Sharing.FIFO = true
 	o.eng = engine.New(engine.Config{Table: o.tables[0], Options: engine.Options{HoldTTL: ttl}})
 	for i := range 3 {
 		k := key{slots: rapid.IntRange(1, 4).Draw(t, "slots"), budget: sluice.Nano(rapid.Int64Range(20_000_000, 90_000_000).Draw(t, "budget"))}

@@ -28,8 +28,9 @@ func (e *Engine) Prepare(t *route.Table) (*Plan, error) {
 
 // Swap puts a plan into force. Queues, holds, health and counters survive by
 // name; a request that runs on a backend which is gone finishes there; one that
-// waits in a pool which is gone moves, or fails with no_backend. Call Advance
-// next.
+// waits in a pool which is gone moves, or fails with no_backend. Where a pool is
+// served in another way, what waits takes its arrival and deadline into a new
+// queue, whose figures begin with it. Call Advance next.
 func (e *Engine) Swap(now time.Time, plan *Plan) {
 	now = e.tick(now)
 	gone := e.pools
@@ -56,8 +57,12 @@ func (e *Engine) Swap(now time.Time, plan *Plan) {
 		p.queue.Regroup(func(it *sched.Item) sched.Set { return p.set(it.Value.(*request)) })
 	}
 	for _, p := range gone {
-		if e.byID[p.id] == nil {
+		switch next := e.byID[p.id]; next {
+		case nil:
 			e.disband(now, p)
+		case p:
+		default:
+			e.requeue(p, next)
 		}
 	}
 }
@@ -65,14 +70,18 @@ func (e *Engine) Swap(now time.Time, plan *Plan) {
 // renew brings a pool in line with its new form, or makes it.
 func (e *Engine) renew(p *pool, spec *route.Pool) *pool {
 	q := spec.Queue.WithDefaults()
-	if p == nil {
+	var places, leaving []*route.Place
+	if p != nil {
+		places, leaving = p.places, p.leaving
+	}
+	if p == nil || p.spec.Sharing.FIFO != spec.Sharing.FIFO { // a queue is of one kind for life
 		p = &pool{id: spec.ID, queue: sched.NewQueue(spec.Sharing, sched.Bounds{}, sched.Bounds{})}
 	}
 	p.spec, p.weights = spec, spec.Cost.WithDefaults()
 	p.queue.Configure(spec.Sharing,
 		sched.Bounds{Requests: q.Requests, Bytes: q.Bytes, Work: q.Work},
 		sched.Bounds{Requests: part(q.Requests, q.PerTenant), Bytes: part(q.Bytes, q.PerTenant), Work: sluice.Tokens(part(int64(q.Work), q.PerTenant))})
-	before := slices.Concat(p.leaving, p.places)
+	before := slices.Concat(leaving, places)
 	p.places = make([]*route.Place, 0, len(spec.Backends))
 	var joining []*route.Place
 	for _, b := range spec.Backends {
@@ -110,6 +119,18 @@ func part(amount, thousandths int64) int64 {
 // so that nothing is served for ever without its turn.
 func (p *pool) cost(input, output sluice.Tokens) int64 {
 	return max(1, p.weights.Input*int64(input)+p.weights.Output*int64(output))
+}
+
+// requeue takes what waits in a pool to the one that has come in its place, full
+// or not: nothing is lost by it. What runs ends where it began.
+func (e *Engine) requeue(from, to *pool) {
+	from.queue.UnparkAll()
+	waiting := from.queue.Stranded(func(*sched.Set) bool { return true })
+	slices.SortStableFunc(waiting, func(a, b *sched.Item) int { return a.Since.Compare(b.Since) })
+	for _, it := range waiting {
+		e.move(it.Value.(*request), to)
+	}
+	from.places = nil
 }
 
 // disband sends the requests of a pool that is gone elsewhere. None can stay.

@@ -10,6 +10,7 @@ import (
 	"sluice"
 	"sluice/internal/price"
 	"sluice/internal/route"
+	"sluice/internal/sched"
 )
 
 var start = time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
@@ -252,6 +253,11 @@ func TestValidate(t *testing.T) {
 		{"shared backend", func(t *route.Table) {
 			t.Pools["q"] = &route.Pool{ID: "q", Backends: t.Pools["p"].Backends}
 		}, "belongs to one pool"},
+		{"too many backends", func(t *route.Table) {
+			for i := range sched.MaxBackends {
+				t.Pools["p"].Backends = append(t.Pools["p"].Backends, backend(fmt.Sprint("c", i), 1))
+			}
+		}, `pool "p" has 257 backends, more than 256`},
 		{"negative weight", func(t *route.Table) { t.Pools["p"].Backends[0].Weight = -1 }, "negative weight"},
 		{"misfiled", func(t *route.Table) { t.Pools["p"].ID = "q" }, "under another name"},
 		{"limit of zero", func(t *route.Table) { t.Fleet = []sluice.Limit{{Window: sluice.PerDay}} }, "positive amount"},
