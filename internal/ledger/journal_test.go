@@ -198,6 +198,45 @@ func TestTornTailAtEveryByte(t *testing.T) {
 	}
 }
 
+// The next segment is on disk before the last one is sealed: a loss of power in
+// between leaves a torn end in one and nothing, or a header that is not there yet,
+// in the other.
+func TestTornBeforeAnEmptySegment(t *testing.T) {
+	dir := t.TempDir()
+	j := open(t, dir, JournalOptions{})
+	must(t, j.Begin(reserve("a"), dispatch("a", 1)))
+	first := j.segs[0].size
+	must(t, j.Settle(entry("a", 1, true)))
+	crash(t, j)
+	whole, err := os.ReadFile(segmentPath(dir, 1))
+	must(t, err)
+	sub := t.TempDir()
+	for _, next := range [][]byte{header(2), make([]byte, headerLen), header(2)[:7], {}} {
+		for _, n := range []int64{first, first + 9, int64(len(whole)) - 1, int64(len(whole))} {
+			must(t, os.WriteFile(segmentPath(sub, 1), whole[:n], 0o600), os.WriteFile(segmentPath(sub, 2), next, 0o600))
+			for life := range 2 { // the second finds what the first has mended
+				sink := &memory{}
+				j, err := OpenJournal(sub, JournalOptions{Sink: sink, Ballast: -1})
+				must(t, err)
+				_, err = j.SettleLost(time.Now())
+				must(t, err, j.Settle(entry(fmt.Sprint("next", life), 1, true)), j.Close(t.Context()))
+				if life == 0 && len(sink.keys()) != 2 {
+					t.Fatalf("cut at %d, followed by %x: %v are settled, want a and the next", n, next, sink.keys())
+				}
+			}
+			segments, err := filepath.Glob(filepath.Join(sub, "journal-*.log"))
+			must(t, err)
+			for _, path := range segments {
+				must(t, os.Remove(path))
+			}
+		}
+	}
+	must(t, os.WriteFile(segmentPath(sub, 1), whole[:first+9], 0o600), os.WriteFile(segmentPath(sub, 2), append(header(2), whole[headerLen:]...), 0o600))
+	if _, err := OpenJournal(sub, JournalOptions{}); err == nil || !strings.Contains(err.Error(), "is damaged") {
+		t.Errorf("a torn segment before one that has records: got %v", err)
+	}
+}
+
 // A loss of power keeps any of the pages from the disk that were written since the
 // last fsync: all records that are whole count, and the journal goes on.
 func TestPagesThatNeverReachedTheDisk(t *testing.T) {

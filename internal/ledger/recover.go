@@ -71,12 +71,21 @@ func (j *Journal) replay() error {
 		j.cursor, j.synced = at(1, headerLen), at(1, headerLen)
 		return nil
 	}
+	// A segment is made before the one before it is sealed: while it is empty both
+	// may have an end that is torn.
+	torn := len(seqs) - 1
+	if info, err := os.Stat(segmentPath(j.dir, seqs[torn])); err != nil {
+		return err
+	} else if torn > 0 && info.Size() <= headerLen {
+		torn--
+	}
 	mark := at(seqs[0], headerLen)
 	for i, seq := range seqs {
-		if err := j.replaySegment(seq, i == len(seqs)-1, &mark); err != nil {
+		if err := j.replaySegment(seq, i >= torn, &mark); err != nil {
 			return err
 		}
 	}
+	j.synced = j.end()
 	if mark > j.end() {
 		mark = at(seqs[0], headerLen) // records were cut off by hand: drain again what is left
 	}
@@ -91,7 +100,9 @@ func (j *Journal) replay() error {
 	return err
 }
 
-func (j *Journal) replaySegment(seq uint32, last bool, mark *lsn) error {
+// replaySegment reads one segment. What may be torn is mended and becomes, as long
+// as no other follows, the one that is written to.
+func (j *Journal) replaySegment(seq uint32, torn bool, mark *lsn) error {
 	path := segmentPath(j.dir, seq)
 	f, err := j.o.OpenFile(path, os.O_RDWR)
 	if err != nil {
@@ -100,7 +111,7 @@ func (j *Journal) replaySegment(seq uint32, last bool, mark *lsn) error {
 	s := &segment{seq: seq, size: headerLen}
 	j.segs = append(j.segs, s)
 	var fill func(from, to int64) error
-	if last {
+	if torn {
 		fill = func(from, to int64) error {
 			if h := j.o.Hooks.Hole; h != nil {
 				h(path, from, to-from)
@@ -124,14 +135,16 @@ func (j *Journal) replaySegment(seq uint32, last bool, mark *lsn) error {
 	}
 	s.size = max(end, headerLen)
 	j.bytes += s.size
-	if !last {
+	if !torn {
 		return f.Close()
 	}
+	if j.f != nil {
+		err = j.f.Close()
+	}
 	j.f = f
-	if err := mendEnd(f, seq, end); err != nil {
+	if err := errors.Join(err, mendEnd(f, seq, end)); err != nil {
 		return fmt.Errorf("mend the end of %s: %w", path, err)
 	}
-	j.synced = at(seq, s.size)
 	return nil
 }
 

@@ -124,17 +124,17 @@ func (e *DamageError) Error() string {
 // torn, and fill is asked to close holes, each from one position to another.
 func scan(f io.ReaderAt, path string, seq uint32, fill func(from, to int64) error, visit func(off int64, payload []byte) error) (int64, error) {
 	r := bufio.NewReaderSize(io.NewSectionReader(f, 0, 1<<40), 256<<10)
-	head, err := r.Peek(headerLen)
+	head, err := r.Peek(headerLen + 1)
 	if err != nil && err != io.EOF {
 		return 0, fmt.Errorf("read %s: %w", path, err)
 	}
+	if fill != nil && (len(head) < headerLen || len(head) == headerLen && len(bytes.TrimLeft(head, "\x00")) == 0) {
+		return 0, nil // died while it was created
+	}
 	if len(head) < headerLen {
-		if fill != nil { // died while it was created
-			return 0, nil
-		}
 		return 0, &DamageError{path, 0, "its header is cut off"}
 	}
-	if err := checkHeader(head, seq); err != nil {
+	if err := checkHeader(head[:headerLen], seq); err != nil {
 		return 0, &DamageError{path, 0, err.Error()}
 	}
 	_, _ = r.Discard(headerLen)
