@@ -3,6 +3,7 @@ package admit
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -158,6 +159,7 @@ func (g *Gate) deliver() (expired []sluice.RequestID) {
 	for _, place := range g.eng.Advance(time.Now()) {
 		if ch, ok := g.waiters[place.ID]; ok {
 			delete(g.waiters, place.ID)
+			place.Candidates, place.Limits = slices.Clone(place.Candidates), slices.Clone(place.Limits) // the engine's memory
 			ch <- place
 		} else if place.Err != nil && place.Err.Reason == sluice.HoldExpired {
 			expired = append(expired, place.ID)

@@ -10,7 +10,7 @@ import (
 )
 
 // Advance sweeps expired holds, grants places in queue order and ends waits that
-// are over. The slice is valid until the next call of any method.
+// are over. The slice is valid until the next Advance.
 func (e *Engine) Advance(now time.Time) []Grant {
 	now = e.tick(now)
 	e.sweep(now)
@@ -31,9 +31,20 @@ func (e *Engine) Advance(now time.Time) []Grant {
 			e.endWait(r, e.waitedTooLong(now, r))
 		}
 	}
-	out := e.grants
-	e.grants = e.grants[:0]
-	return out
+	e.answers, e.told = e.told.reset(), e.answers
+	return e.told.grants
+}
+
+// answers is what Advance returns, and the memory that it refers to. Two of them
+// take turns, so that what was returned stays as it is until the next Advance.
+type answers struct {
+	grants     []Grant
+	candidates []Candidate
+	limits     []LimitState
+}
+
+func (a answers) reset() answers {
+	return answers{grants: a.grants[:0], candidates: a.candidates[:0], limits: a.limits[:0]}
 }
 
 // NextWake is when Advance has something to do though nothing else happens: a
@@ -58,7 +69,7 @@ func (e *Engine) NextWake() (at time.Time, ok bool) {
 	if waiting && !e.cools.IsZero() {
 		sooner(e.cools)
 	}
-	if len(e.grants) > 0 {
+	if len(e.answers.grants) > 0 {
 		sooner(e.now)
 	}
 	return at, ok
@@ -196,8 +207,10 @@ func (e *Engine) grant(now time.Time, r *request) {
 	if m := e.table.Models[r.call.Model]; m != nil {
 		fallback = m.IsFallback(p.id)
 	}
-	e.limits = e.book.Limits(now, &r.res, e.limits[:0])
-	e.grants = append(e.grants, Grant{
+	out := &e.answers
+	from := len(out.limits)
+	out.limits = e.book.Limits(now, &r.res, out.limits)
+	out.grants = append(out.grants, Grant{
 		ID:          r.call.ID,
 		Attempt:     r.attempt,
 		Pool:        p.id,
@@ -209,7 +222,7 @@ func (e *Engine) grant(now time.Time, r *request) {
 		HeldSpend:   sluice.Nano(r.need[sluice.Spend]),
 		Policy:      e.table.Version,
 		Candidates:  e.candidates(now, r),
-		Limits:      slices.Clone(e.limits),
+		Limits:      slices.Clip(out.limits[from:]),
 		Would:       e.would(now, r),
 	})
 }
@@ -217,7 +230,7 @@ func (e *Engine) grant(now time.Time, r *request) {
 // candidates lists the backends that were considered: those of the pools before
 // the one that it got, and that one's.
 func (e *Engine) candidates(now time.Time, r *request) []Candidate {
-	out := make([]Candidate, 0, len(r.pool.places))
+	out, from := e.answers.candidates, len(e.answers.candidates)
 	if m := e.table.Models[r.call.Model]; m != nil && len(m.Pools) > 0 && m.Pools[0] != r.pool.id {
 		m.Visit("", func(id sluice.PoolID, _ bool) bool {
 			p := e.byID[id]
@@ -237,7 +250,8 @@ func (e *Engine) candidates(now time.Time, r *request) []Candidate {
 	for i, pl := range r.pool.places {
 		out = append(out, Candidate{Pool: r.pool.id, Backend: pl.Backend.ID, Left: string(r.pool.left[i])})
 	}
-	return out
+	e.answers.candidates = out
+	return slices.Clip(out[from:])
 }
 
 // endWait takes a request out of its queue without a place. A first attempt
@@ -245,7 +259,7 @@ func (e *Engine) candidates(now time.Time, r *request) []Candidate {
 func (e *Engine) endWait(r *request, err *sluice.Error) {
 	r.pool.queue.Remove(&r.item, sched.Rejected)
 	r.pool.queue.Refuse(e.now, r.call.Class, r.call.Principal.Tenant, err.Reason)
-	e.grants = append(e.grants, Grant{
+	e.answers.grants = append(e.answers.grants, Grant{
 		ID: r.call.ID, Attempt: r.attempt, Pool: r.pool.id, Err: err, Queued: e.now.Sub(r.since),
 		Limits: e.book.Limits(e.now, &r.res, nil),
 	})

@@ -66,11 +66,11 @@ type Engine struct {
 	epoch uint64
 	cools time.Time
 
-	spare  []*request
-	grants []Grant      // what Advance returns
-	limits []LimitState // scratch
-	rows   []*price.Row // scratch
-	claims [quota.MaxClaims]quota.Claim
+	spare   []*request
+	answers answers      // what the next Advance returns
+	told    answers      // what the last one returned
+	rows    []*price.Row // scratch
+	claims  [quota.MaxClaims]quota.Claim
 }
 
 // New makes an engine for a table. The table must be one that Prepare accepts;

@@ -150,5 +150,5 @@ func (e *Engine) expire(now time.Time, r *request) {
 		e.book.Forget(&oldest.res)
 		e.drop(oldest)
 	}
-	e.grants = append(e.grants, g)
+	e.answers.grants = append(e.answers.grants, g)
 }
