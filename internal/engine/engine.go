@@ -107,8 +107,8 @@ func New(c Config) *Engine {
 // byCheck is the order in which expiry is looked at.
 type byCheck struct{}
 
-func (byCheck) Less(a, b *request) bool { return a.check.Before(b.check) }
-func (byCheck) Moved(r *request, i int) { r.index = i }
+func (byCheck) Key(r *request) (int64, uint64) { return r.check.UnixNano(), 0 }
+func (byCheck) Moved(r *request, i int)        { r.index = i }
 
 // tick takes the time. An older moment than the latest is taken as the latest:
 // nothing refills, expires or comes back by a clock that steps back.

@@ -35,6 +35,7 @@ type Item struct {
 
 	state  itemState
 	order  uint64 // of Push, breaks ties
+	since  int64  // Since in nanoseconds
 	passed int64  // cost of what has passed it while it did not fit
 	line   *line  // while it waits
 
@@ -46,7 +47,9 @@ type Item struct {
 	ahead, after   *Item // in its line
 	older, newer   *Item // in its class, by Arrived
 	before, behind *Item // in its tenant's class, by Push
-	due            int   // index in the heap of deadlines
+
+	patience            *patience
+	dueBefore, dueAfter *Item // in it, by Deadline
 }
 
 type itemState uint8
@@ -69,10 +72,7 @@ func (it *Item) Charged() int64 { return it.charged }
 
 // less is the order within a flow: by Since, then by Push.
 func (it *Item) less(other *Item) bool {
-	if !it.Since.Equal(other.Since) {
-		return it.Since.Before(other.Since)
-	}
-	return it.order < other.order
+	return it.since < other.since || it.since == other.since && it.order < other.order
 }
 
 // size is the item's size class: within one, memory differs by less than four

@@ -8,8 +8,9 @@ type lane struct {
 	set   Set
 	short bool // predicted to end within the time in which a reserve must be back
 	seats Heap[*seat, byVirtual]
-	kv    Heap[*line, byKV]      // ready lines, the least memory on top
-	fill  Heap[*line, byPrefill] // ready lines, the least prefill on top
+	kv    Heap[*line, byKV]      // ready lines, the least memory on top, if sized
+	fill  Heap[*line, byPrefill] // ready lines, the least prefill on top, if sized
+	sized bool                   // a head has not fitted since the lane began
 	lines int                    // ready or parked; the lane ends with the last
 
 	stranded bool // scratch of Stranded
@@ -100,8 +101,10 @@ func (q *Queue) enter(l *line) {
 	s, p := n.seat, n.project
 	t, c := s.tenant, s.lane.class
 	n.lines.Push(l)
-	s.lane.kv.Push(l)
-	s.lane.fill.Push(l)
+	if s.lane.sized {
+		s.lane.kv.Push(l)
+		s.lane.fill.Push(l)
+	}
 	if n.inSeat >= 0 {
 		return
 	}
@@ -134,8 +137,10 @@ func (q *Queue) leave(l *line) {
 	s := n.seat
 	t, c := s.tenant, s.lane.class
 	n.lines.Remove(l.inNode)
-	s.lane.kv.Remove(l.byNeed[KV])
-	s.lane.fill.Remove(l.byNeed[Prefill])
+	if s.lane.sized {
+		s.lane.kv.Remove(l.byNeed[KV])
+		s.lane.fill.Remove(l.byNeed[Prefill])
+	}
 	if n.lines.Len() > 0 {
 		return
 	}
@@ -191,9 +196,29 @@ func (q *Queue) Regroup(set func(*Item) Set) {
 // reorder puts a line right whose head has changed while it competes.
 func (l *line) reorder() {
 	l.node.lines.Fix(l.inNode)
-	ln := l.node.seat.lane
-	ln.kv.Fix(l.byNeed[KV])
-	ln.fill.Fix(l.byNeed[Prefill])
+	if ln := l.node.seat.lane; ln.sized {
+		ln.kv.Fix(l.byNeed[KV])
+		ln.fill.Fix(l.byNeed[Prefill])
+	}
+}
+
+// size orders the lane's lines by need, from now on: a head does not fit, and what
+// is smaller may pass it.
+func (ln *lane) size() {
+	if ln.sized {
+		return
+	}
+	ln.sized = true
+	for i := range ln.seats.elems {
+		s := ln.seats.elems[i].e
+		for j := range s.nodes.elems {
+			n := s.nodes.elems[j].e
+			for k := range n.lines.elems {
+				ln.kv.Push(n.lines.elems[k].e)
+				ln.fill.Push(n.lines.elems[k].e)
+			}
+		}
+	}
 }
 
 // dropLine forgets a line that is empty, and what ends with it.
@@ -234,37 +259,27 @@ func without[E comparable](list []E, e E) []E {
 // byVirtual is the order of tenants in a lane.
 type byVirtual struct{}
 
-func (byVirtual) Less(a, b *seat) bool {
-	if a.tenant.vt != b.tenant.vt {
-		return a.tenant.vt < b.tenant.vt
-	}
-	return a.tenant.order < b.tenant.order
-}
-func (byVirtual) Moved(s *seat, i int) { s.inLane = i }
+func (byVirtual) Key(s *seat) (int64, uint64) { return int64(s.tenant.vt), s.tenant.order }
+func (byVirtual) Moved(s *seat, i int)        { s.inLane = i }
 
 // byProject is the order of projects in a seat.
 type byProject struct{}
 
-func (byProject) Less(a, b *node) bool {
-	if a.project.vt != b.project.vt {
-		return a.project.vt < b.project.vt
-	}
-	return a.project.id < b.project.id
-}
-func (byProject) Moved(n *node, i int) { n.inSeat = i }
+func (byProject) Key(n *node) (int64, uint64) { return int64(n.project.vt), n.project.order }
+func (byProject) Moved(n *node, i int)        { n.inSeat = i }
 
 // byHead is the order of flows in a node.
 type byHead struct{}
 
-func (byHead) Less(a, b *line) bool { return a.head.less(b.head) }
-func (byHead) Moved(l *line, i int) { l.inNode = i }
+func (byHead) Key(l *line) (int64, uint64) { return l.head.since, l.head.order }
+func (byHead) Moved(l *line, i int)        { l.inNode = i }
 
 type byKV struct{}
 
-func (byKV) Less(a, b *line) bool { return a.head.Need[KV] < b.head.Need[KV] }
-func (byKV) Moved(l *line, i int) { l.byNeed[KV] = i }
+func (byKV) Key(l *line) (int64, uint64) { return l.head.Need[KV], l.head.order }
+func (byKV) Moved(l *line, i int)        { l.byNeed[KV] = i }
 
 type byPrefill struct{}
 
-func (byPrefill) Less(a, b *line) bool { return a.head.Need[Prefill] < b.head.Need[Prefill] }
-func (byPrefill) Moved(l *line, i int) { l.byNeed[Prefill] = i }
+func (byPrefill) Key(l *line) (int64, uint64) { return l.head.Need[Prefill], l.head.order }
+func (byPrefill) Moved(l *line, i int)        { l.byNeed[Prefill] = i }

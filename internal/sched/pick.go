@@ -89,7 +89,7 @@ func (q *Queue) ofClass(c *class, room Room) *Item {
 		at := -1
 		for i, l := range c.lanes {
 			if i < 64 && tried&(1<<i) == 0 && l.seats.Len() > 0 &&
-				(at < 0 || byVirtual{}.Less(l.seats.Top(), c.lanes[at].seats.Top())) {
+				(at < 0 || l.seats.elems[0].less(&c.lanes[at].seats.elems[0])) {
 				at = i
 			}
 		}
@@ -229,34 +229,52 @@ func (q *Queue) pass(it *Item) {
 func (q *Queue) Gathering() *Item { return q.gathers }
 
 // backfill is a head of the lane that fits, though those before it do not: of
-// those that need little memory, in the order of the heap.
+// those that need little memory, in the order of the heap. While something is
+// gathered, what runs in the class's headroom still may.
 func (q *Queue) backfill(l *lane, room Room) *Item {
-	if q.closed {
+	l.size()
+	if !q.closed {
+		if it := q.search(l, 0, room.Most(&l.set, false), room); it != nil {
+			return it
+		}
+	}
+	c := l.class
+	if q.gathers == nil || c.policy.Headroom == 0 {
 		return nil
 	}
-	limit := room.Most(&l.set, false)
-	if limit[Slots] <= 0 || l.fill.Top().head.Need[Prefill] > limit[Prefill] {
-		return nil
+	limit := room.Most(&l.set, true)
+	for d := range limit {
+		if all := q.capacity[d]; all > 0 {
+			limit[d] = min(limit[d], part(all, c.policy.Headroom)-c.used[d])
+		}
 	}
-	return q.search(l, 0, &limit, room)
+	return q.search(l, 0, limit, room)
 }
 
-func (q *Queue) search(l *lane, i int, limit *Amounts, room Room) *Item {
-	if i >= l.kv.Len() || q.closed {
+// search is a head from entry i of the lane's heap on that needs no more than the
+// limit and may start.
+func (q *Queue) search(l *lane, i int, limit Amounts, room Room) *Item {
+	if i >= l.kv.Len() || limit[Slots] <= 0 || l.fill.Top().head.Need[Prefill] > limit[Prefill] {
 		return nil
 	}
-	it := l.kv.elems[i].head
+	it := l.kv.elems[i].e.head
 	if it.Need[KV] > limit[KV] {
 		return nil
 	}
+	gathers := q.gathers
 	if it.Need[Prefill] <= limit[Prefill] && q.may(it, room) {
 		return it
 	}
-	if q.gathers != nil {
-		*limit = room.Most(&l.set, false) // less, if that began just now
+	if q.gathers != gathers { // that began just now: less is left for others
+		return q.search(l, 0, room.Most(&l.set, false), room)
 	}
-	if found := q.search(l, 2*i+1, limit, room); found != nil {
-		return found
+	for child := arity*i + 1; child <= arity*i+arity; child++ {
+		if found := q.search(l, child, limit, room); found != nil {
+			return found
+		}
+		if q.gathers != gathers {
+			return nil
+		}
 	}
-	return q.search(l, 2*i+2, limit, room)
+	return nil
 }

@@ -63,7 +63,7 @@ type Queue struct {
 	tenants map[tenantID]*tenant
 	lines   map[lineID]*line
 	lots    map[any][]*line // parked lines, by what they wait for
-	due     Heap[*Item, byDeadline]
+	due     deadlines
 
 	capacity Amounts // of the backends that can be used; 0 is unbounded
 	free     Amounts // of them
@@ -145,14 +145,14 @@ func (q *Queue) Push(it *Item) {
 	}
 	q.pushed++
 	it.order, it.passed, it.charged, it.contract = q.pushed, 0, 0, nil
-	it.state = waits
+	it.state, it.since = waits, it.Since.UnixNano()
 	p := q.tenantOf(it)
 	it.project, it.tenant = p, p.tenant
 	q.count(it, +1)
 	q.counts.Enqueued++
 	it.tenant.class.counts.Enqueued++
 	it.tenant.counts.Enqueued++
-	q.due.Push(it)
+	q.due.push(it)
 	q.age(it)
 	q.join(it)
 }
@@ -186,7 +186,7 @@ func (q *Queue) takeOut(it *Item) {
 	if q.gathers == it {
 		q.gathers, q.closed = nil, false
 	}
-	q.due.Remove(it.due)
+	q.due.remove(it)
 	q.unage(it)
 	q.count(it, -1)
 	q.quit(it)

@@ -103,6 +103,7 @@ type project struct {
 	id     sluice.ProjectID
 	tenant *tenant
 	vt     vtime
+	order  uint64
 	nodes  []*node
 	ready  int // nodes that are in a heap
 
@@ -182,7 +183,8 @@ func (q *Queue) tenantOf(it *Item) *project {
 		}
 	}
 	p := take(&q.spare.projects)
-	*p = project{id: name, tenant: t, vt: never, nodes: p.nodes[:0]}
+	q.made++
+	*p = project{id: name, tenant: t, vt: never, order: q.made, nodes: p.nodes[:0]}
 	t.projects = append(t.projects, p)
 	return p
 }
@@ -265,24 +267,14 @@ type tenantID struct {
 // byLoad puts the tenant that fills most of the queue on top.
 type byLoad struct{}
 
-func (byLoad) Less(a, b *tenant) bool {
-	if a.load != b.load {
-		return a.load > b.load
-	}
-	return a.order > b.order
-}
-func (byLoad) Moved(t *tenant, i int) { t.byLoad = i }
+func (byLoad) Key(t *tenant) (int64, uint64) { return -t.load, t.order }
+func (byLoad) Moved(t *tenant, i int)        { t.byLoad = i }
 
 // byIdle puts the tenant with the least debt on top.
 type byIdle struct{}
 
-func (byIdle) Less(a, b *tenant) bool {
-	if a.vt != b.vt {
-		return a.vt < b.vt
-	}
-	return a.order < b.order
-}
-func (byIdle) Moved(t *tenant, i int) { t.byIdle = i }
+func (byIdle) Key(t *tenant) (int64, uint64) { return int64(t.vt), t.order }
+func (byIdle) Moved(t *tenant, i int)        { t.byIdle = i }
 
 // spares bounds the memory kept for tenants, flows and lanes to come, each.
 const spares = 1024

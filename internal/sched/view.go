@@ -175,8 +175,8 @@ const gapOf = 1024
 
 func (c *class) gap() int64 {
 	least, most, found := vtime(0), vtime(0), false
-	for _, t := range c.loads.elems[:min(gapOf, c.loads.Len())] {
-		switch {
+	for i := range c.loads.elems[:min(gapOf, c.loads.Len())] {
+		switch t := c.loads.elems[i].e; {
 		case t.ready == 0:
 		case !found:
 			least, most, found = t.vt, t.vt, true
@@ -313,31 +313,4 @@ func lead(at, last vtime, competes bool) int64 {
 		return 0
 	}
 	return (at - last).unstretch(1)
-}
-
-// first is the n least elements in order, in O(n log n) comparisons.
-func (h *Heap[E, O]) first(n int) (out []E) {
-	if n <= 0 || len(h.elems) == 0 {
-		return nil
-	}
-	order := func(i, j int) int {
-		switch a, b := h.elems[i], h.elems[j]; {
-		case h.order.Less(a, b):
-			return -1
-		case h.order.Less(b, a):
-			return 1
-		}
-		return 0
-	}
-	edge := []int{0} // in order: elements whose parents are in out
-	for len(out) < n && len(edge) > 0 {
-		at := edge[0]
-		edge = edge[1:]
-		out = append(out, h.elems[at])
-		for child := 2*at + 1; child <= 2*at+2 && child < len(h.elems); child++ {
-			i, _ := slices.BinarySearchFunc(edge, child, order)
-			edge = slices.Insert(edge, i, child)
-		}
-	}
-	return out
 }

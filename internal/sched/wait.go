@@ -142,28 +142,6 @@ func (q *Queue) turns(wait time.Duration, running int64) int {
 	return max(0, int(wait/one)-1)
 }
 
-// Due is an item whose deadline is not after now, the earliest first; nil if
-// there is none.
-func (q *Queue) Due(now time.Time) *Item {
-	if q.due.Len() == 0 || q.due.Top().Deadline.After(now) {
-		return nil
-	}
-	return q.due.Top()
-}
-
-// NextDeadline is the earliest deadline, false if nothing waits.
-func (q *Queue) NextDeadline() (time.Time, bool) {
-	if q.due.Len() == 0 {
-		return time.Time{}, false
-	}
-	return q.due.Top().Deadline, true
-}
-
-type byDeadline struct{}
-
-func (byDeadline) Less(a, b *Item) bool  { return a.Deadline.Before(b.Deadline) }
-func (byDeadline) Moved(it *Item, i int) { it.due = i }
-
 // Oldest is how long the item that arrived first has waited, since it arrived.
 func (q *Queue) Oldest(now time.Time) (longest time.Duration) {
 	for i := range q.classes {

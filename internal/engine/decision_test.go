@@ -1,0 +1,100 @@
+package engine_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"sluice"
+	"sluice/internal/engine"
+)
+
+const (
+	decisionKeys    = 100_000
+	decisionWaiting = 100_000
+)
+
+// backlog is an engine with a long queue: seven scopes of six limits each, four
+// backends, keys uniform over a hundred thousand.
+type backlog struct {
+	e       *engine.Engine
+	now     time.Time
+	calls   []engine.Call // one for each key
+	ids     []sluice.RequestID
+	next    int
+	running []sluice.RequestID
+	head    int
+	chance  *rand.Rand
+}
+
+func newBacklog(tb testing.TB, tenants int) *backlog {
+	e, calls := busyEngine(decisionKeys)
+	b := &backlog{e: e, now: start, calls: calls, chance: rand.New(rand.NewPCG(1, 2))}
+	policy := *calls[0].Principal.Policy
+	policy.Limits[sluice.ScopeUser] = policy.Limits[sluice.ScopeKey]
+	for i := range b.calls {
+		c := &b.calls[i]
+		c.MaxWait = 24 * time.Hour
+		c.Principal.Policy = &policy
+		c.Principal.Tenant = sluice.TenantID(fmt.Sprint("t", i%tenants))
+		c.Principal.User = sluice.UserID(fmt.Sprint("u", i/tenants))
+		c.Work = sluice.Work{Input: sluice.Tokens(100 + b.chance.IntN(8000)), OutputBound: 4096}
+		c.Work.Output = sluice.Tokens(50 + b.chance.IntN(500))
+		c.Work.OutputHold = 2 * c.Work.Output
+	}
+	b.ids = make([]sluice.RequestID, 10*decisionWaiting)
+	for i := range b.ids {
+		b.ids[i] = sluice.RequestID(fmt.Sprint("d", i))
+	}
+	for range decisionWaiting + 4*64 {
+		b.arrive(tb)
+		for _, g := range b.e.Advance(b.now) {
+			b.running = append(b.running, g.ID)
+		}
+	}
+	return b
+}
+
+func (b *backlog) arrive(tb testing.TB) {
+	c := &b.calls[b.chance.IntN(len(b.calls))]
+	c.ID = b.ids[b.next%len(b.ids)]
+	b.next++
+	if v := b.e.Arrive(b.now, *c); v.Err != nil {
+		tb.Fatal(v.Err)
+	}
+}
+
+// decide is one operation: a request arrives, another ends, and the place that it
+// leaves is given away.
+func (b *backlog) decide(tb testing.TB) {
+	b.now = b.now.Add(time.Microsecond)
+	b.arrive(tb)
+	at := b.head % len(b.running)
+	b.head++
+	usage := sluice.Usage{Input: 900, Output: 100, Source: sluice.UsageReported}
+	if err := b.e.Settle(b.now, b.running[at], engine.Actual{Usage: usage, Cost: 1_900_000}); err != nil {
+		tb.Fatal(err)
+	}
+	grants := b.e.Advance(b.now)
+	if len(grants) != 1 || grants[0].Err != nil {
+		tb.Fatalf("%d grants", len(grants))
+	}
+	b.running[at] = grants[0].ID
+}
+
+// BenchmarkDecision is Arrive + Advance + Settle while a hundred thousand wait.
+func BenchmarkDecision(b *testing.B) {
+	for _, tenants := range []int{100, 10_000} {
+		b.Run(fmt.Sprintf("tenants=%d", tenants), func(b *testing.B) {
+			w := newBacklog(b, tenants)
+			for range 20_000 {
+				w.decide(b)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				w.decide(b)
+			}
+		})
+	}
+}
