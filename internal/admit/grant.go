@@ -77,6 +77,13 @@ func (g *Grant) Progress(u sluice.Usage) engine.Directive {
 	return d
 }
 
+// Step raises the hold of an output that is held in steps; see engine.Engine.Step.
+func (g *Grant) Step(used, lead sluice.Tokens) (heldTo sluice.Tokens, goOn bool) {
+	g.gate.mu.Lock()
+	defer g.gate.mu.Unlock()
+	return g.gate.eng.Step(time.Now(), g.call.ID, used, lead)
+}
+
 // Settle ends the request with what it took, over all its attempts: nil,
 // engine.ErrLate (posted, after its hold had expired) or engine.ErrSettled
 // (nothing has changed).

@@ -25,7 +25,7 @@ type Call struct {
 	Free      bool           // counts requests only: no tokens, no spend, no gauge; a slot of a backend for the attempt (count_tokens)
 	Streaming bool           // its activity renews its hold
 	RunLimits []sluice.Limit // what the request asks its run to be bounded by, beside the policy: it only tightens
-	Counted   bool           // every token that is billed shows in the stream as it comes: hard spend may hold the output in steps, see Progress
+	Counted   bool           // every token that is billed shows in the stream as it comes: hard spend may hold the output in steps, see Step
 }
 
 // Verdict answers an arrival.
@@ -60,6 +60,7 @@ type Grant struct {
 	OutputBound sluice.Tokens // what may be asked of the backend
 	Clamped     bool          // OutputBound is less than the client's bound: name it in sluice-dropped
 	HeldSpend   sluice.Nano   // the hold on spend budgets for this attempt
+	HeldTo      sluice.Tokens // the output that it covers, where a hard budget holds it in steps: call Step as it comes; else 0
 	Policy      string        // version of the routing table
 	Candidates  []Candidate
 	Limits      []LimitState  // as of then
@@ -108,10 +109,8 @@ type Actual struct {
 
 // Directive answers Progress.
 type Directive struct {
-	Stop    bool          // end the stream: the hold has expired or the request is not open
-	Cut     bool          // end the stream as if it had reached its output bound: a hard budget has no room for more
-	HeldTo  sluice.Tokens // output that is held of a hard budget in steps; 0 where it is held whole
-	Advance bool          // something became free for others: call Advance
+	Stop    bool // end the stream: the hold has expired or the request is not open
+	Advance bool // something became free for others: call Advance
 }
 
 // OpenHold is a reservation found open at start, and what it is charged.

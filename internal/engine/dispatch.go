@@ -220,6 +220,7 @@ func (e *Engine) grant(now time.Time, r *request) {
 		OutputBound: r.bound,
 		Clamped:     r.bound < r.call.Work.OutputBound,
 		HeldSpend:   sluice.Nano(r.need[sluice.Spend]),
+		HeldTo:      r.heldTo,
 		Policy:      e.table.Version,
 		Candidates:  e.candidates(now, r),
 		Limits:      slices.Clip(out.limits[from:]),

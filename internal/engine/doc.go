@@ -36,6 +36,15 @@
 //     does not fit, the output bound is clamped to what does, and below MinOutput
 //     the request is refused: budget_held if it would fit with nothing in flight,
 //     else budget_spent.
+//   - Where every backend of the model stops with the connection, and all that it
+//     bills shows in the stream ([Call].Counted), hard spend holds the output in
+//     steps: StepTokens at first, and [Engine.Step] raises the hold while what can
+//     have been billed is less than a lead short of it. Where the budget has no room
+//     for more, the stream is to end. If not even the first step fits, the bound is
+//     clamped as above.
+//   - A caller's limits may be in shadow: Grant.Would tells what they would have done.
+//     What a request asks for its own run is enforced all the same. Limits of models
+//     and the fleet are always in force.
 //   - A backend without price and ceiling is not eligible, so unknown is never free.
 //     A fallback to a dearer pool tops the hold up first.
 //
@@ -82,6 +91,13 @@
 //	a call that Cancel ends still counts                TestOracle, TestCase_cD6
 //	hard spend holds the expectation                    TestHardSpendClamps, TestCase_cL2, hard.dd
 //	hard spend does not clamp                           TestOracle, TestHardSpendClamps, hard.dd
+//	an output in steps is held by the mean of what came    TestStepsKeepTheBudget
+//	steps where the backend runs on                     TestStepsNeed, proxy TestHardSpendInSteps
+//	a stream goes on without room                       TestStepsKeepTheBudget, proxy TestHardSpendInSteps
+//	a shadow refuses, or takes from its buckets         quota shadow.dd, proxy TestLimitsInShadow
+//	a run's bound can be loosened                       quota runs.dd, proxy TestRun
+//	a run gets back what it spent                       quota runs.dd, TestRun
+//	labels beyond the bound have no limits              quota TestHostileLabels, labels.dd
 //	unpriced backends are eligible                      TestCase_cL3, route TestEligible
 //	a dearer fallback does not top up                   TestOracle, fallback.dd
 //	a failed backend is tried again                     admit TestNextFallsBack, fallback.dd
@@ -100,6 +116,6 @@
 //
 // Fair shares between tenants and classes, contracts, size classes and adaptive
 // capacity are sched's next form; breakers, retry budgets, affinity and failure
-// domains are route's; runs, degradation and leases attach later. Holds are not
-// taken in steps while a stream runs. It writes nothing down: the ledger does.
+// domains are route's; degradation and leases attach later. It writes nothing down:
+// the ledger does.
 package engine

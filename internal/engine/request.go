@@ -19,6 +19,7 @@ type request struct {
 	need    quota.Amounts // what the reservation is for
 	bound   sluice.Tokens // output bound, perhaps clamped
 	hard    bool          // spend is held by bounds and never exceeded
+	heldTo  sluice.Tokens // output that spend is held for, where that is done in steps; else 0
 	maxWait time.Duration
 
 	pool  *pool // where it waits or runs
@@ -134,7 +135,11 @@ func (r *request) price(row *price.Row, bound sluice.Tokens) sluice.Nano {
 // dearer reports whether a backend costs more than the request holds, since a
 // table with other prices came into force.
 func (r *request) dearer(b *route.Backend) bool {
-	return !r.call.Free && int64(r.price(b.Row(), r.bound)) > r.need[sluice.Spend]
+	bound := r.spendBound(r.bound)
+	if !b.StopsOnCancel {
+		bound = r.bound
+	}
+	return !r.call.Free && int64(r.price(b.Row(), bound)) > r.need[sluice.Spend]
 }
 
 // maxWaitOf is the longest wait of a call: its own, the policy's, the pool's or

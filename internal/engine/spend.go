@@ -14,11 +14,11 @@ type taking func(now time.Time, r *quota.Reservation, need, least quota.Amounts)
 // reserve takes what the request needs to be served at any of the rows.
 //
 // Hard spend holds the dearest bound. Where that does not fit, the output bound is
-// lowered to what fits, never below what is worth it. Soft spend holds the dearest
-// expectation.
+// lowered to what fits, never below what is worth it; of an output that is held in
+// steps the first has to fit. Soft spend holds the dearest expectation.
 func (e *Engine) reserve(now time.Time, r *request, rows []*price.Row, take taking) *sluice.Error {
 	bound := r.bound
-	if r.hard && !r.call.Free {
+	if r.hard && !r.call.Free && !e.firstStep(now, r, rows, bound) {
 		var err *sluice.Error
 		if bound, err = e.clamp(now, r, rows); err != nil {
 			return err
@@ -62,13 +62,14 @@ func (r *request) most(rows []*price.Row, bound sluice.Tokens) (n quota.Amounts)
 	n[sluice.AllTokens] = n[sluice.InputTokens] + n[sluice.OutputTokens]
 	for _, row := range rows {
 		if row != nil {
-			n[sluice.Spend] = max(n[sluice.Spend], int64(row.HardHold(w)))
+			n[sluice.Spend] = max(n[sluice.Spend], int64(row.HardHold(r.work(r.spendBound(bound)))))
 		}
 	}
 	return n
 }
 
 func (r *request) dearest(rows []*price.Row, bound sluice.Tokens) (most sluice.Nano) {
+	bound = r.spendBound(bound)
 	for _, row := range rows {
 		most = max(most, r.price(row, bound))
 	}

@@ -100,6 +100,17 @@ func (m *Model) Counted(k Key, counted sluice.Tokens) sluice.Tokens {
 	return scale(counted, mean)
 }
 
+// CountedUpper is the most that the provider is expected to report for the text
+// that has arrived: two standard deviations above Counted once enough has been seen
+// of the model, and before that a token for each of its bytes.
+func (m *Model) CountedUpper(k Key, counted sluice.Tokens, bytes int64) sluice.Tokens {
+	if !m.counted.warm(k.scope()) {
+		return sluice.Tokens(bytes)
+	}
+	mean, dev := m.counted.at(k.scope())
+	return min(scale(counted, mean+2*dev), sluice.Tokens(bytes))
+}
+
 // ObserveCounted learns from a stream that has completed: what the counter made
 // of its text, and what the provider reported for the same text. Hidden
 // reasoning is in neither.

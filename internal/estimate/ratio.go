@@ -80,6 +80,17 @@ func (t *ratios) at(s scope) (mean, dev int64) {
 	return mean, isqrt(variance * one)
 }
 
+// warm reports whether the tenant's use of the model, or the model's, is trusted by
+// itself.
+func (t *ratios) warm(s scope) bool {
+	for _, r := range [...]*ratio{t.tenants.get(s), t.models.get(s.model)} {
+		if r != nil && r.seen >= trusted*smallText {
+			return true
+		}
+	}
+	return false
+}
+
 // over blends the level with the one above it.
 func (r *ratio) over(mean, variance int64) (int64, int64) {
 	if r == nil || r.seen == 0 {

@@ -32,6 +32,9 @@ type attempt struct {
 	refused    bool          // it answered an error: it did not
 	least      sluice.Tokens // that the output had come to when it was cut, as far as is known
 	content    bool          // content has reached the client
+	heldTo     sluice.Tokens // the output that a hard budget holds by now, in steps; 0 if whole
+	stepping   time.Time     // when the first of it was seen
+	short      bool          // it was ended for want of budget
 	told       bool          // it told of an error of its own inside its answer
 	provider   string
 	failure    *sluice.Error // nil when it completed
@@ -87,6 +90,7 @@ func (t *turn) begin() *attempt {
 	a := &attempt{place: t.grant.Grant(), began: time.Now()}
 	b := a.place.Backend
 	a.target, _ = t.x.o.Target(b.ID)
+	a.heldTo = a.place.HeldTo
 	if !t.r.Free {
 		a.price = b.Row()
 	}
@@ -263,7 +267,7 @@ func (t *turn) dispatch(a *attempt) ledger.Dispatch {
 	if !t.r.Free {
 		u = sluice.Usage{Input: a.input, Output: t.plan.work.Output, Source: sluice.UsageEstimated}
 		if a.lostBound() {
-			u.Input, u.Output = t.plan.work.InputBound, t.bound(a)
+			u.Input, u.Output = t.plan.work.InputBound, t.held(a)
 		}
 	}
 	cost, high := t.price(a, u)

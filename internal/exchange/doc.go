@@ -15,6 +15,13 @@
 // arrived waits, and what arrived together costs one write.
 // An answer in one piece is delivered when it is whole.
 //
+// A hard budget holds the output of a stream in steps where all that is billed
+// shows. What can have been billed is the provider's own figure where it tells it as
+// it goes; else our count, two standard deviations up, or a token for each byte while
+// little is known of the model. When the budget has no room for the next step the
+// backend is cancelled and the client told that the answer reached its bound. Each
+// step is kept in a checkpoint with its hold, so that a crash charges no more.
+//
 // Progress goes to the engine every 64 tokens or 1 s, to the journal every
 // 1,000 tokens or 2 s, both only when an event arrives, so that a stream has no
 // timer of its own but its deadlines.

@@ -94,7 +94,7 @@ func (t *turn) price(a *attempt, u sluice.Usage) (cost, high sluice.Nano) {
 		return cost, cost
 	}
 	w := t.plan.work
-	w.OutputBound = t.bound(a)
+	w.OutputBound = t.held(a)
 	switch {
 	case a.idle():
 		w.OutputBound = u.OutputTotal()
@@ -115,8 +115,11 @@ func (t *turn) finish(a *attempt, e *sluice.Error) {
 	t.add(u, cost, high)
 	entry := t.entry(a, u, cost, high)
 	entry.Final, entry.Outcome, entry.Status = true, outcome(e), t.status(e, a)
-	if e != nil {
+	switch {
+	case e != nil:
 		entry.Reason = e.Reason
+	case a.short:
+		entry.Reason = sluice.BudgetStop
 	}
 	err := t.grant.Settle(engine.Actual{Usage: t.usage, Cost: t.high, Outcome: entry.Outcome, Reason: entry.Reason})
 	entry.Late = err == engine.ErrLate

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"sluice"
-	"sluice/internal/ledger"
 	"sluice/internal/upstream"
 	"sluice/internal/wire"
 )
@@ -139,6 +138,10 @@ func (t *turn) pump(ctx context.Context, a *attempt, ans *upstream.Answer) {
 				s.flush()
 				return
 			}
+			if !t.afford(a, s.came) {
+				t.shorten(s, ev)
+				return
+			}
 		}
 		s.open = s.open || len(s.out) > maxPreamble
 		if len(s.out) > maxCollected && !s.flush() {
@@ -185,12 +188,7 @@ func (t *turn) advance(a *attempt, p *pace, now time.Time) bool {
 	}
 	if n-p.kept >= checkpointTokens || now.Sub(p.keptAt) >= checkpointEvery {
 		p.kept, p.keptAt = n, now
-		u := t.seen(a)
-		cost, high := t.price(a, u)
-		err := t.x.o.Journal.Checkpoint(ledger.Checkpoint{Request: t.r.ID, Attempt: a.place.Attempt, At: now, Usage: u, Cost: cost, CostHigh: high})
-		if err != nil {
-			t.journalFailed("checkpoint", err)
-		}
+		t.checkpoint(a, now)
 	}
 	return true
 }

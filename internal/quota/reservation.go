@@ -244,6 +244,37 @@ func (b *Book) TopUp(now time.Time, r *Reservation, need, least Amounts) *Refusa
 	return nil
 }
 
+// Raise raises the holds on one dimension of rates or budgets to need, all or
+// nothing, while an attempt runs. It reports whether there was room.
+func (b *Book) Raise(now time.Time, r *Reservation, d sluice.Dimension, need int64) bool {
+	b.advance(now)
+	for i := range r.holds[:r.rates] {
+		h := &r.holds[i]
+		c := h.of()
+		if c.limit.Dimension != d || c.limit.Amount == 0 {
+			continue
+		}
+		c.refresh(b.tick, &b.calendar)
+		if !h.shadow && (c.limit.Amount < need || !h.grows(need)) {
+			return false
+		}
+	}
+	r.bound[d] = max(r.bound[d], need)
+	for i := range r.holds[:r.rates] {
+		h := &r.holds[i]
+		c := h.of()
+		if c.limit.Dimension != d || c.limit.Amount == 0 {
+			continue
+		}
+		if more := c.hold(need) - h.amount; more > 0 && (!h.shadow || h.grows(need)) {
+			h.amount += more
+			c.take(more, h.mark)
+		}
+		r.expose(h, c)
+	}
+	return true
+}
+
 // Post charges what an attempt used while the request goes on: it comes out of
 // the hold, and what the hold does not cover leaves a debt.
 func (b *Book) Post(now time.Time, r *Reservation, used Amounts) {
