@@ -121,6 +121,30 @@
 //     an input was nor how full the backend is; the answers before tell both, as
 //     far as they are like the next one.
 //
+// # Which figure is for what
+//
+// An output has three figures: its mean, its 95th percentile, and its bound.
+//
+//	rates, soft spend       95th percentile. A hold that is too small lets in what
+//	                        leaves a debt, which others of the same scope wait out;
+//	                        one that is too large keeps out what would have fitted
+//	                        until it ends. Agents that ask for 32,000 tokens and
+//	                        take 50 make the bound useless, and one request in
+//	                        twenty beyond its hold is a debt that shows.
+//	KV memory               95th percentile: an engine that runs out preempts, and
+//	                        pays with the prefill of what it threw out.
+//	the fair queue, waits   mean (sluice.Work.Output). What a flow is charged at
+//	                        dispatch is corrected as the answer comes, so that only
+//	                        bias counts, and sums over many requests do: a quantile
+//	                        would charge flows of wide lengths for what they never
+//	                        take until each of their answers has ended.
+//	hard spend              the bound, or steps of what has come: no quantile is a
+//	                        promise.
+//
+// Cold, a model holds 512 tokens and expects half of that, if its bound allows as
+// much: about the median of published chat traces, and a tenth of what clients ask
+// for. sluice_output_error_tokens_total says how far the mean is off.
+//
 // # Invariants
 //
 //   - Everything is an integer; the same calls give the same answers.
