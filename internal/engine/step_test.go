@@ -47,7 +47,7 @@ func TestStepsKeepTheBudget(t *testing.T) {
 		var ids []sluice.RequestID
 		now := start
 		check := func() {
-			for _, a := range e.Dump(now, 10).Top {
+			for _, a := range e.Dump(now, engine.Zoom{}, 10).Top {
 				for _, c := range a.Counters {
 					if c.Used+c.Held > budget {
 						t.Fatalf("%d posted and %d held of %d", c.Used, c.Held, budget)
