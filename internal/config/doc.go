@@ -28,8 +28,12 @@
 //   - A price that is not known is refused or charged a declared ceiling. Free is
 //     said explicitly.
 //   - The version is a hash of the effective configuration without its secrets.
-//   - What later versions will obey (evaluated, shared) is
-//     checked and kept, and [Config.Lint] says that it is not yet in force.
+//   - What later versions will obey (evaluated, shared) is checked and kept, and
+//     [Config.Lint] says that it is not yet in force.
+//   - How a pool is shared is whole when it is compiled: shares that the file leaves
+//     out are split out of what it leaves, and no class is the zero value.
+//   - The naive policy is compiled in, not asked for later: into pools that serve in
+//     order of arrival, and into records that leave limits out (auth.Records.Naive).
 //   - Every setting that a running process cannot change is told by
 //     [Settings.Fixed].
 //
