@@ -49,6 +49,7 @@ func New(o Options) (*API, error) {
 	a.registerUsage(api)
 	a.registerRequests(api)
 	a.registerStatus(api)
+	a.registerQueue(api)
 	describeProblems(api.OpenAPI())
 	doc, err := api.OpenAPI().MarshalJSON()
 	if err != nil {

@@ -72,6 +72,8 @@ type Options struct {
 	// View is the engine's picture with at most limit rows of each kind
 	// (admit.Gate.Dump).
 	View func(limit int) engine.View
+	// Look is a closer picture of one pool, tenant or request (admit.Gate.Look).
+	Look func(z engine.Zoom, limit int) engine.View
 	// Runtime is the rest of the status.
 	Runtime func() Runtime
 	// Flush waits until everything settled so far is in the ledger

@@ -62,20 +62,24 @@ type Status struct {
 
 // PoolStatus is one pool and its queue.
 type PoolStatus struct {
-	Pool          string          `json:"pool"`
-	Waiting       int             `json:"waiting"`
-	ByClass       map[string]int  `json:"by_class"`
-	QueuedBytes   int64           `json:"queued_bytes"`
-	QueuedWork    sluice.Tokens   `json:"queued_work_tokens"`
-	OldestSeconds float64         `json:"oldest_seconds" doc:"How long its oldest request has waited"`
-	WaitSeconds   float64         `json:"wait_seconds" doc:"Predicted for an arrival"`
-	Enqueued      int64           `json:"enqueued"`
-	Dispatched    int64           `json:"dispatched"`
-	Cancelled     int64           `json:"cancelled"`
-	Rejected      int64           `json:"rejected"`
-	Moved         int64           `json:"moved"`
-	Backends      []BackendStatus `json:"backends" doc:"Those that are not healthy first"`
-	MoreBackends  int             `json:"more_backends,omitempty" doc:"Backends beyond the limit"`
+	Pool          string           `json:"pool"`
+	Waiting       int              `json:"waiting"`
+	ByClass       map[string]int   `json:"by_class"`
+	QueuedBytes   int64            `json:"queued_bytes"`
+	QueuedWork    sluice.Tokens    `json:"queued_work_tokens"`
+	OldestSeconds float64          `json:"oldest_seconds" doc:"How long its oldest request has waited"`
+	WaitSeconds   float64          `json:"wait_seconds" doc:"Predicted for an arrival"`
+	Enqueued      int64            `json:"enqueued"`
+	Dispatched    int64            `json:"dispatched"`
+	Cancelled     int64            `json:"cancelled"`
+	Rejected      int64            `json:"rejected"`
+	Moved         int64            `json:"moved"`
+	Classes       []ClassStatus    `json:"classes"`
+	Flows         []FlowStatus     `json:"flows" doc:"Tenants by class, those first of which most waits; in the picture of all pools the first few of each class"`
+	Contracts     []ContractStatus `json:"contracts,omitempty"`
+	Gathering     *Gathering       `json:"gathering,omitempty" doc:"The request for which what becomes free is kept"`
+	Backends      []BackendStatus  `json:"backends" doc:"Those that are not healthy first"`
+	MoreBackends  int              `json:"more_backends,omitempty" doc:"Backends beyond the limit"`
 }
 
 // BackendStatus is one backend's load and health.
@@ -125,12 +129,11 @@ func (a *API) registerStatus(api huma.API) {
 }
 
 func (a *API) status(_ context.Context, in *statusIn) (*statusOut, error) {
-	limit := in.Limit
-	if limit == 0 {
-		limit = 20
-	}
-	return &statusOut{Body: a.statusNow(limit)}, nil
+	return &statusOut{Body: a.statusNow(cmp.Or(in.Limit, defaultRows))}, nil
 }
+
+// defaultRows is the most rows of each kind where nothing else is asked for.
+const defaultRows = 20
 
 func (a *API) statusNow(limit int) Status {
 	run := a.runtime()
@@ -221,6 +224,7 @@ func poolView(p *engine.PoolView, limit int) PoolStatus {
 		Enqueued: p.Counts.Enqueued, Dispatched: p.Counts.Dispatched, Cancelled: p.Counts.Cancelled, Rejected: p.Counts.Rejected, Moved: p.Counts.Moved,
 		Backends: make([]BackendStatus, 0, len(p.Backends)),
 	}
+	out.queueView(p)
 	for c, n := range p.ByClass {
 		out.ByClass[sluice.Class(c).String()] = n
 	}

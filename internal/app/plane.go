@@ -10,6 +10,7 @@ import (
 	"sluice"
 	"sluice/internal/admin"
 	"sluice/internal/auth"
+	"sluice/internal/engine"
 	"sluice/internal/store"
 	"sluice/internal/telemetry"
 )
@@ -66,7 +67,7 @@ func (a *App) adminOptions(db *store.DB, hasher auth.Hasher) admin.Options {
 	return admin.Options{
 		Plans: db, Tenants: db, Keys: db, Ledger: db,
 		Admin: a.keeper.Admin, Declared: a.keeper.Declared, Changed: a.keeper.Refresh, Hasher: hasher,
-		View: a.gate.Dump, Runtime: a.runtime, Flush: a.journal.Flush, Reload: a.reload,
+		View: a.gate.Dump, Look: a.gate.Look, Runtime: a.runtime, Flush: a.journal.Flush, Reload: a.reload,
 		HasModel: func(name string) bool {
 			_, ok := a.snapshot.Load().Table.Models[sluice.ModelID(name)]
 			return ok
@@ -132,7 +133,7 @@ func (a *App) journalState() admin.Dependency {
 
 // levels is what the metrics read at each scrape.
 func (a *App) levels() telemetry.Levels {
-	view, lag, health := a.gate.Dump(viewRows), a.journal.Lag(), a.keeper.Health()
+	view, lag, health := a.gate.Look(engine.Zoom{Levels: true}, viewRows), a.journal.Lag(), a.keeper.Health()
 	keys := a.keeper.Snapshot()
 	l := telemetry.Levels{
 		JournalEntries: int(lag.Entries), JournalAge: lag.Age, JournalOpen: lag.Open,
@@ -142,7 +143,7 @@ func (a *App) levels() telemetry.Levels {
 		l.SnapshotAge = time.Since(health.Checked)
 	}
 	for _, p := range view.Pools {
-		level := telemetry.PoolLevel{Pool: p.ID, Waiting: int64(p.Waiting)}
+		level := telemetry.PoolLevel{Pool: p.ID, Classes: p.Classes, Contracts: p.Contracts, Gathering: p.Gathering != nil}
 		for _, b := range p.Backends {
 			level.Inflight += b.Running
 			l.Backends = append(l.Backends, telemetry.BackendLevel{Backend: b.ID, Inflight: b.Running, KVTokens: b.KVTokens, Healthy: b.Health == "healthy"})

@@ -1,26 +1,110 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
+	"os"
+	"os/signal"
 	"strings"
+	"syscall"
+	"time"
 
 	"sluice/internal/admin"
 )
 
 type statusCmd struct {
-	Limit int `default:"20" help:"Most rows of each kind (${default})."`
+	What   string        `arg:"" optional:"" help:"A pool, or an open request (req_…), to look at closely; all pools if left out."`
+	Tenant string        `help:"One tenant, in the pool that is named or in all." placeholder:"ID"`
+	Limit  int           `default:"20" help:"Most rows of each kind (${default})."`
+	Watch  bool          `short:"w" help:"Look again and again, until interrupted."`
+	Every  time.Duration `default:"2s" help:"How often --watch looks (${default})." placeholder:"D"`
 	connection
 	output
 }
 
-// Run prints one picture of the gateway.
+// Run prints one picture of the gateway, or one after the other.
 func (c *statusCmd) Run(ctx context.Context, env *Env) error {
 	api, err := c.client()
 	if err != nil {
 		return err
 	}
+	if !c.Watch {
+		return c.look(ctx, api, env.Stdout)
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	return c.watch(ctx, api, env.Stdout)
+}
+
+// requestPrefix begins every request id.
+const requestPrefix = "req_"
+
+// look prints what is asked for.
+func (c *statusCmd) look(ctx context.Context, api *client, to io.Writer) error {
+	switch {
+	case strings.HasPrefix(c.What, requestPrefix):
+		return c.request(ctx, api, to)
+	case c.What != "" || c.Tenant != "":
+		return c.flows(ctx, api, to)
+	}
+	return c.gateway(ctx, api, to)
+}
+
+// watch prints the picture every now and then: on a terminal in its place,
+// elsewhere below the one before. What the gateway cannot answer for now does not
+// end it.
+func (c *statusCmd) watch(ctx context.Context, api *client, to io.Writer) error {
+	const clear = "\x1b[H\x1b[2J"
+	if c.Every < 100*time.Millisecond {
+		return &codedError{code: exitUsage, msg: "--every is too short", hint: "100ms is the least"}
+	}
+	tick := time.NewTicker(c.Every)
+	defer tick.Stop()
+	for first := true; ; first = false {
+		var page bytes.Buffer
+		err := c.look(ctx, api, &page)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil && page.Len() == 0 {
+			if first && exitCode(err) != exitUnavailable {
+				return err
+			}
+			printError(&page, err)
+		}
+		switch {
+		case terminal(to):
+			fmt.Fprint(to, clear)
+		case !first && c.Output == "table":
+			fmt.Fprintln(to)
+		case !first && c.Output == "yaml":
+			fmt.Fprintln(to, "---")
+		}
+		if _, err := to.Write(page.Bytes()); err != nil {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func terminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// gateway prints the picture of all pools.
+func (c *statusCmd) gateway(ctx context.Context, api *client, to io.Writer) error {
 	var s admin.Status
 	if err := api.get(ctx, "/admin/v1/status", map[string][]string{"limit": {count(c.Limit)}}, &s); err != nil {
 		return err
@@ -40,7 +124,7 @@ func (c *statusCmd) Run(ctx context.Context, env *Env) error {
 		}
 		v.text = text
 	}
-	if err := c.print(env.Stdout, v); err != nil {
+	if err := c.print(to, v); err != nil {
 		return err
 	}
 	switch s.State {
@@ -92,6 +176,9 @@ func statusText(s *admin.Status) (string, error) {
 		if n := s.Pools[i].MoreBackends; n > 0 {
 			fmt.Fprintf(&b, "(pool %s: %s, --limit N)\n", plain(s.Pools[i].Pool), plural(n, "more backend"))
 		}
+	}
+	if err := queueText(&b, s.Pools, false); err != nil {
+		return "", err
 	}
 	top := view{columns: []string{"scope", "id", "limit", "used", "held", "left", "of"}}
 	for _, a := range s.Top {

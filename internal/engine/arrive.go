@@ -115,7 +115,10 @@ func (e *Engine) admit(now time.Time, r *request, m *route.Model) (Verdict, *slu
 	if err != nil {
 		return Verdict{}, err
 	}
-	r.pool, r.predicted = p, wait // who is refused was refused there
+	r.pool = p // who is refused was refused there
+	if p.queue.Service() > 0 {
+		r.predicted = wait
+	}
 	if bound := p.queue.FullFor(&r.item); bound != "" {
 		return Verdict{}, queueFull(now, p, bound+" of this tenant")
 	}

@@ -74,18 +74,16 @@ type ClassView struct {
 // FlowView is one tenant's requests of one class.
 type FlowView struct {
 	Service
-	Class   sluice.Class
-	Tenant  sluice.TenantID
-	Weight  int64 // 0: not known, nothing of it waits or runs
-	Waiting int
-	Running int
-	Inside  int           // of them, inside of a contract's reserve
-	Oldest  time.Duration // how long its oldest request has waited
-	Queued  int64         // work of what waits
-	// Lead is the work per unit of weight by which its virtual time is ahead of
-	// where the class was served last. Less than 0: it is due that much.
-	Lead      int64
-	Parked    bool // all that waits is kept back by limits of its own
+	Class     sluice.Class
+	Tenant    sluice.TenantID
+	Weight    int64 // 0: not known, nothing of it waits or runs
+	Waiting   int
+	Running   int
+	Inside    int           // of them, inside of a contract's reserve
+	Oldest    time.Duration // how long its oldest request has waited
+	Queued    int64         // work of what waits
+	Lead      int64         // work per unit of weight by which it is ahead of the flow that is due next
+	Parked    bool          // all that waits is kept back by limits of its own
 	Contract  bool
 	Counts    Counts // since it was last away
 	Refused   Refusals
@@ -98,7 +96,7 @@ type ProjectView struct {
 	Project sluice.ProjectID
 	Waiting int
 	Running int
-	Lead    int64 // work by which it is ahead of where the flow was served last; less than 0: it is due
+	Lead    int64 // work by which it is ahead of the flow's project that is due next
 }
 
 // ContractView is a contract's reserve.
@@ -292,10 +290,10 @@ func (q *Queue) present(now time.Time, t *tenant, v *FlowView) {
 	if t.oldest != nil {
 		v.Oldest = max(0, now.Sub(t.oldest.Arrived))
 	}
-	v.Lead = lead(t.vt, t.class.last, t.ready > 0)
+	v.Lead = lead(t.vt, t.class.floor())
 	for _, p := range t.projects[:min(len(t.projects), maxProjects)] {
 		v.Projects = append(v.Projects, ProjectView{
-			Project: p.id, Waiting: p.waiting, Running: p.running, Lead: lead(p.vt, t.last, p.ready > 0),
+			Project: p.id, Waiting: p.waiting, Running: p.running, Lead: lead(p.vt, t.floor()),
 		})
 	}
 	slices.SortFunc(v.Projects, func(a, b ProjectView) int {
@@ -306,11 +304,11 @@ func (q *Queue) present(now time.Time, t *tenant, v *FlowView) {
 // maxProjects is how many projects a flow shows.
 const maxProjects = 20
 
-// lead is how far a virtual time is ahead of where the last one served stood. One
-// that does not compete is due nothing: it will start where the others are.
-func lead(at, last vtime, competes bool) int64 {
-	if at <= never || at < last && !competes {
+// lead is how far a virtual time is ahead of the least. One that is behind it does
+// not compete, and will start there.
+func lead(at, least vtime) int64 {
+	if at <= least || least <= never {
 		return 0
 	}
-	return (at - last).unstretch(1)
+	return (at - least).unstretch(1)
 }

@@ -26,6 +26,8 @@
 //     [MaxTenants] that do the most work and one for "other". A tenant that
 //     falls out of the top is folded into "other", so that the sum over the
 //     label is always the whole and "other" never falls.
+//   - A contract's tenant is a label of the contract's metrics, since the
+//     configuration declares it, of at most [MaxContracts] contracts.
 //   - Keys, users, runs, tasks and request ids are never labels: they are in
 //     the log line and in the ledger.
 //

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"sluice"
+	"sluice/internal/sched"
 )
 
 // Levels is what the gateway is holding right now. It is read at scrape time,
@@ -26,9 +27,11 @@ type Levels struct {
 
 // PoolLevel is one pool's queue.
 type PoolLevel struct {
-	Pool     sluice.PoolID
-	Waiting  int64
-	Inflight int64
+	Pool      sluice.PoolID
+	Inflight  int64
+	Classes   [sluice.NumClasses]sched.ClassView
+	Contracts []sched.ContractView
+	Gathering bool // capacity is kept for a request that lacks it
 }
 
 // BackendLevel is one backend's load and health.
@@ -44,7 +47,8 @@ type levels struct {
 	m    *Metrics
 	read atomic.Pointer[func() Levels]
 
-	inflight, waiting                              *prometheus.Desc
+	inflight                                       *prometheus.Desc
+	queue                                          queueDescs
 	backendInflight, backendKV, backendHealthy     *prometheus.Desc
 	journalEntries, journalAge, journalOpen        *prometheus.Desc
 	snapshotTenants, snapshotKeys, snapshotAge, up *prometheus.Desc
@@ -54,7 +58,7 @@ func newLevels(m *Metrics) *levels {
 	return &levels{
 		m:               m,
 		inflight:        m.desc("sluice_inflight", "gauge", "Attempts in flight, by pool.", "pool"),
-		waiting:         m.desc("sluice_queue_depth", "gauge", "Requests waiting, by pool.", "pool"),
+		queue:           newQueueDescs(m),
 		backendInflight: m.desc("sluice_backend_inflight", "gauge", "Attempts in flight, by backend.", "backend"),
 		backendKV:       m.desc("sluice_backend_kv_tokens", "gauge", "Tokens of key-value memory held, by backend.", "backend"),
 		backendHealthy:  m.desc("sluice_backend_healthy", "gauge", "1 when the backend takes work, 0 when it is left out.", "backend"),
@@ -75,11 +79,12 @@ func (m *Metrics) Watch(f func() Levels) { m.levels.read.Store(&f) }
 // Describe implements prometheus.Collector.
 func (l *levels) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		l.inflight, l.waiting, l.backendInflight, l.backendKV, l.backendHealthy, l.journalEntries,
+		l.inflight, l.backendInflight, l.backendKV, l.backendHealthy, l.journalEntries,
 		l.journalAge, l.journalOpen, l.snapshotTenants, l.snapshotKeys, l.snapshotAge, l.up,
 	} {
 		ch <- d
 	}
+	l.queue.describe(ch)
 }
 
 // Collect implements prometheus.Collector.
@@ -93,6 +98,7 @@ func (l *levels) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, n, label...)
 	}
 	l.pools(v.Pools, gauge)
+	l.queues(v.Pools, ch)
 	l.backends(v.Backends, gauge)
 	gauge(l.journalEntries, float64(v.JournalEntries))
 	gauge(l.journalAge, v.JournalAge.Seconds())
@@ -106,17 +112,12 @@ func (l *levels) Collect(ch chan<- prometheus.Metric) {
 // pools sums what shares a label, so that two pools beyond the cap are one
 // series and not a failed scrape.
 func (l *levels) pools(all []PoolLevel, gauge func(*prometheus.Desc, float64, ...string)) {
-	sum := make(map[string]PoolLevel, len(all))
-	for _, p := range all {
-		name := l.m.pools.label(string(p.Pool))
-		s := sum[name]
-		s.Waiting += p.Waiting
-		s.Inflight += p.Inflight
-		sum[name] = s
+	sum := make(map[string]int64, len(all))
+	for i := range all {
+		sum[l.m.pools.label(string(all[i].Pool))] += all[i].Inflight
 	}
-	for name, s := range sum {
-		gauge(l.inflight, float64(s.Inflight), name)
-		gauge(l.waiting, float64(s.Waiting), name)
+	for name, n := range sum {
+		gauge(l.inflight, float64(n), name)
 	}
 }
 

@@ -101,7 +101,7 @@ func TestDeclaredNamesAreCapped(t *testing.T) {
 	m.Watch(func() Levels {
 		var l Levels
 		for id := range tab.Pools {
-			l.Pools = append(l.Pools, PoolLevel{Pool: id, Waiting: 1})
+			l.Pools = append(l.Pools, fullLevel(id))
 			l.Backends = append(l.Backends, BackendLevel{Backend: sluice.BackendID(id), Healthy: true})
 		}
 		return l
