@@ -33,6 +33,24 @@
 // pauses it for as long as it asks for, at most MaxPause, and is no failure. A
 // client that left tells nothing.
 //
+// # Capacity
+//
+// A place takes an attempt while it has a slot, KV memory, prefill and each of the
+// provider's rates for it. Slots are fixed, or found by a [sched.Limit] from what
+// [Place.Progressed] and [Place.Completed] tell of the answers. Rates are buckets
+// of a minute, exact like quota's: an attempt holds what it is expected to take,
+// [Place.Give] puts that right, and more than was held is a debt. [Place.RoomAt]
+// tells when they have room again: a driver wakes then.
+//
+// What others tell is a hint with an age, and only lowers ([Place.Hint] of a
+// provider's headers, [Place.Loaded] of an engine's metrics): the level of a bucket
+// to what the provider says is left, refilled since the request was sent; an
+// adaptive limit by 1/16 for each report of a queue inside the engine. An
+// engine that stops telling keeps its slots for five intervals and then loses 1/16
+// for each, to half. What nobody configured, the headers make: a provider's rates,
+// an engine's memory. A backend that is not fit to be used has no share of its
+// pool at once.
+//
 // # Fallback
 //
 // A failed attempt may be followed by another if [Retryable] says so of its reason:

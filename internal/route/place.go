@@ -6,6 +6,7 @@ import (
 
 	"sluice"
 	"sluice/internal/price"
+	"sluice/internal/sched"
 )
 
 // Row is what the backend is billed at: its price, else the configured ceiling,
@@ -21,22 +22,37 @@ func (b *Backend) Row() *price.Row {
 type Need struct {
 	KV      sluice.Tokens
 	Prefill sluice.Tokens // until the first token
+	Input   sluice.Tokens // of the provider's rates
+	Output  sluice.Tokens
+
+	held  [NumRates]held
+	spent [NumRates]int64
+	known bool
+
+	begun attempt
+}
+
+// attempt is what is known of how an attempt goes.
+type attempt struct {
+	at, told time.Time     // of the dispatch, and of the last Progressed
+	prefill  sluice.Tokens // uncached input
+	running  int64         // attempts there right after the dispatch
+	tokens   sluice.Tokens // so far, of one choice
 }
 
 // NeedOf is the need of a request.
 func NeedOf(w sluice.Work) Need {
-	return Need{KV: w.KV(), Prefill: max(0, w.Input-w.CachedInput)}
+	return Need{KV: w.KV(), Prefill: max(0, w.Input-w.CachedInput), Input: w.Input, Output: w.OutputHold}
 }
 
-// within clamps a need to a backend's capacity: what is larger runs alone.
-func (n Need) within(c Capacity) Need {
-	if c.KVTokens > 0 {
-		n.KV = min(n.KV, c.KVTokens)
+// within clamps a need to a backend's memory and prefill: what is larger runs alone.
+func (n *Need) within(kv, prefill sluice.Tokens) {
+	if kv > 0 {
+		n.KV = min(n.KV, kv)
 	}
-	if c.PrefillTokens > 0 {
-		n.Prefill = min(n.Prefill, c.PrefillTokens)
+	if prefill > 0 {
+		n.Prefill = min(n.Prefill, prefill)
 	}
-	return n
 }
 
 // Place is one backend and what runs on it. Its identity outlives tables: a new
@@ -50,6 +66,12 @@ type Place struct {
 	kv      sluice.Tokens
 	prefill sluice.Tokens
 	turn    uint64
+
+	now   time.Time // the latest moment seen
+	tuned *Backend  // what limit and rates are set to
+	limit sched.Limit
+	rates [NumRates]bucket
+	load  Load // as of the last scrape
 }
 
 // Running is how many attempts run there.
@@ -61,46 +83,181 @@ func (p *Place) KV() sluice.Tokens { return p.kv }
 // Prefill is the uncached input of those that have not answered yet.
 func (p *Place) Prefill() sluice.Tokens { return p.prefill }
 
-// Slots is how many attempts the backend takes at a time.
-func (p *Place) Slots() int64 {
-	if c := p.Backend.Capacity.Concurrency; c > 0 {
-		return c
+// tick takes the time, of which an older moment than the latest counts as that
+// one, and a new form of the backend.
+func (p *Place) tick(now time.Time) time.Time {
+	if now.After(p.now) {
+		p.now = now
 	}
-	return DefaultConcurrency
+	if p.tuned != p.Backend {
+		p.tune()
+	}
+	return p.now
+}
+
+// tune puts the backend's capacity into force. What is learnt and owed stays.
+func (p *Place) tune() {
+	c := p.Backend.Capacity
+	p.limit.SetBounds(c.bounds())
+	for r, amount := range c.Rates {
+		b := &p.rates[r]
+		switch {
+		case amount > 0 && b.amount == 0:
+			*b = bucket{amount: amount, period: minute, level: amount, at: tick(p.now)}
+		case amount > 0:
+			b.learnt = false
+			b.set(amount, minute)
+		case !b.learnt:
+			*b = bucket{}
+		}
+	}
+	p.tuned = p.Backend
+}
+
+// Slots is how many attempts the backend takes at a time as of the latest moment:
+// its configured concurrency, or what is found to be good for it.
+func (p *Place) Slots() int64 {
+	p.tick(p.now)
+	return p.load.slots(p.now, p.limit.Value(), p.limit.Adaptive())
+}
+
+// Share is the slots that the pool has of the backend: none while it is not fit
+// to be used.
+func (p *Place) Share(now time.Time) int64 {
+	p.tick(now)
+	if p.Retired || p.Backend.Weight <= 0 || !p.Health.Usable(now) {
+		return 0
+	}
+	return p.Slots()
+}
+
+// KVCapacity is the backend's memory in tokens: configured, else what the engine
+// told; 0 if it is not known.
+func (p *Place) KVCapacity() sluice.Tokens {
+	if kv := p.Backend.Capacity.KVTokens; kv > 0 {
+		return kv
+	}
+	return p.load.KVCapacity
 }
 
 // Open reports whether the place has a slot and is fit to be used, whatever the
 // request.
 func (p *Place) Open(now time.Time) bool {
-	return p.running < p.Slots() && p.Backend.Weight > 0 && p.Health.Usable(now)
+	now = p.tick(now)
+	return p.running < p.Slots() && p.Backend.Weight > 0 && p.Health.Usable(now) && p.paced(&[NumRates]int64{1, 1, 1, 1}) == 0
 }
 
 // Usable tells why the place cannot take a request now, Chosen if it can.
 func (p *Place) Usable(now time.Time, n Need) Left {
+	now = p.tick(now)
 	if !p.Health.Usable(now) {
 		return LeftUnhealthy
 	}
-	c := p.Backend.Capacity
-	n = n.within(c)
+	c, kv := &p.Backend.Capacity, p.KVCapacity()
+	n.within(kv, c.PrefillTokens)
 	if p.running >= p.Slots() ||
-		c.KVTokens > 0 && p.kv+n.KV > c.KVTokens ||
+		kv > 0 && p.kvUsed(now, kv)+n.KV > kv && p.running > 0 ||
 		c.PrefillTokens > 0 && p.prefill+n.Prefill > c.PrefillTokens {
 		return LeftFull
+	}
+	if amounts := n.amounts(); p.paced(&amounts) > 0 {
+		return LeftPaced
 	}
 	return Chosen
 }
 
-// Take puts an attempt there and returns what it takes, to be given to Answered
-// and Give.
+// kvUsed is the memory in use: what we reckon, or what the engine told of late if
+// that is more, since others may use it too.
+func (p *Place) kvUsed(now time.Time, kv sluice.Tokens) sluice.Tokens {
+	return max(p.kv, p.load.kv(now, kv))
+}
+
+// paced is how many of the rates do not have their amount now.
+func (p *Place) paced(amounts *[NumRates]int64) (short int) {
+	for r := range p.rates {
+		b := &p.rates[r]
+		if b.amount == 0 {
+			continue
+		}
+		b.refill(tick(p.now))
+		if !b.fits(amounts[r]) {
+			short++
+		}
+	}
+	return short
+}
+
+// RoomAt is when the provider's rates have what a request needs, if nothing else
+// happens: now, if they do not stand in its way.
+func (p *Place) RoomAt(now time.Time, n Need) time.Time {
+	now = p.tick(now)
+	at := tick(now)
+	for r, amount := range n.amounts() {
+		p.rates[r].refill(tick(now))
+		at = max(at, p.rates[r].fitsAt(amount))
+	}
+	return now.Add(time.Duration(at - tick(now)))
+}
+
+// Take puts an attempt there and returns what it takes, to be given to Progressed,
+// Answered and Give.
 func (p *Place) Take(now time.Time, n Need) Need {
-	n = n.within(p.Backend.Capacity)
+	now = p.tick(now)
+	prefill := n.Prefill
+	n.within(p.KVCapacity(), p.Backend.Capacity.PrefillTokens)
+	for r, amount := range n.amounts() {
+		p.rates[r].refill(tick(now))
+		n.held[r] = p.rates[r].take(amount)
+	}
 	p.running++
 	p.kv += n.KV
 	p.prefill += n.Prefill
 	p.turn += stride / uint64(max(p.Backend.Weight, 1))
 	p.Health.started(now)
+	n.begun = attempt{at: now, prefill: prefill, running: p.running}
 	return n
 }
+
+// Progressed tells how much output an attempt has, over choices that are generated
+// side by side: the first time that there is any, and from then on now and again.
+func (p *Place) Progressed(now time.Time, n *Need, output sluice.Tokens, choices int64) {
+	now = p.tick(now)
+	a := &n.begun
+	output /= sluice.Tokens(max(choices, 1))
+	s := sched.Sample{InFlight: p.running}
+	switch {
+	case a.told.IsZero():
+		s.First, s.Prefill, s.Start = max(now.Sub(a.at), 1), a.prefill, a.running
+	case output > a.tokens:
+		s.Tokens, s.Took = output-a.tokens, now.Sub(a.told)
+	default:
+		return
+	}
+	a.told, a.tokens = now, output
+	p.limit.Observe(now, s)
+}
+
+// Completed tells that an attempt has come to its end, and all its output. One
+// that was not told of before came in one piece.
+func (p *Place) Completed(now time.Time, n *Need, output sluice.Tokens, choices int64) {
+	now = p.tick(now)
+	a := &n.begun
+	output /= sluice.Tokens(max(choices, 1))
+	s := sched.Sample{InFlight: p.running, Ended: true}
+	switch whole := max(now.Sub(a.at), 1); {
+	case output > a.tokens && !a.told.IsZero():
+		s.Tokens, s.Took = output-a.tokens, now.Sub(a.told)
+	case a.told.IsZero() && output <= 1:
+		s.First, s.Prefill, s.Start = whole, a.prefill, a.running
+	case a.told.IsZero() && output >= wholeTokens:
+		s.Tokens, s.Took = output, whole
+	}
+	p.limit.Observe(now, s)
+}
+
+// wholeTokens is the output of an answer in one piece from which on its time says
+// something of the time of a token.
+const wholeTokens = 64
 
 // Answered frees the prefill of an attempt: its first token has come.
 func (p *Place) Answered(n *Need) {
@@ -108,11 +265,57 @@ func (p *Place) Answered(n *Need) {
 	n.Prefill = 0
 }
 
-// Give takes an attempt away.
+// Give takes an attempt away, and puts right what it held of the provider's rates
+// if Spent was told what it took.
 func (p *Place) Give(n Need) {
 	p.running--
 	p.kv -= n.KV
 	p.prefill -= n.Prefill
+	for r := range p.rates {
+		used := n.held[r].n
+		if n.known {
+			used = n.spent[r]
+		}
+		p.rates[r].refill(tick(p.now))
+		p.rates[r].settle(n.held[r], used)
+	}
+}
+
+// Hint takes what the provider told of a rate.
+func (p *Place) Hint(now time.Time, h Hint) {
+	now = p.tick(now)
+	if h.Rate < NumRates {
+		p.rates[h.Rate].hint(tick(now), h)
+	}
+}
+
+// Limited notes that the provider refused for a rate (429) and for how long it
+// asked to be left alone; told is that it also said which rates are left, by Hint.
+// Where it says nothing at all it is short of capacity as far as can be told.
+func (p *Place) Limited(now time.Time, wait time.Duration, told bool) {
+	now = p.tick(now)
+	counted := told
+	for r := range p.rates {
+		if b := &p.rates[r]; b.amount > 0 && !told {
+			b.pause(tick(now), wait)
+			counted = true
+		}
+	}
+	if !counted && wait <= 0 {
+		p.limit.Overloaded(now, p.running)
+	}
+}
+
+// Overloaded notes that the backend refused for want of capacity (529, 503).
+func (p *Place) Overloaded(now time.Time) { p.limit.Overloaded(p.tick(now), p.running) }
+
+// RateLeft is what is left of a rate, and what there is in all; false if it is not
+// known.
+func (p *Place) RateLeft(now time.Time, r Rate) (left, all int64, known bool) {
+	p.tick(now)
+	b := &p.rates[r]
+	b.refill(tick(p.now))
+	return b.level, b.amount, b.amount > 0
 }
 
 // Join gives a new place the turn of those that it joins, so that it gets its

@@ -9,15 +9,33 @@ import (
 )
 
 // Capacity is what one backend can hold at a time. Zero means unbounded in that
-// dimension, but for Concurrency, whose default is DefaultConcurrency.
+// dimension, but for Concurrency.
 type Capacity struct {
-	Concurrency   int64         // attempts at a time
+	// Concurrency is attempts at a time. Zero is found out, from
+	// DefaultConcurrency; with Adaptive it is found out from 1 to Concurrency.
+	Concurrency   int64
+	Adaptive      bool
+	TokenTime     time.Duration // longest time for an output token that an adaptive limit accepts; 0 is three times that of the idle backend
+	QueueDelay    time.Duration // likewise, longest wait inside the backend before prefill; 0 is sched.DefaultQueueDelay
+	Rates         Rates         // of the provider
 	KVTokens      sluice.Tokens // input + held output of all attempts
 	PrefillTokens sluice.Tokens // uncached input of attempts that have not answered yet
 }
 
-// DefaultConcurrency is the slots of a backend that names none.
-const DefaultConcurrency = 16
+// DefaultConcurrency is the slots that a backend which names none starts with.
+const DefaultConcurrency = sched.DefaultLimit
+
+// bounds is what the limit on attempts keeps to.
+func (c *Capacity) bounds() sched.LimitBounds {
+	n := c.Concurrency
+	if n > 0 && !c.Adaptive {
+		return sched.LimitBounds{Start: n, Min: n, Max: n}
+	}
+	if n <= 0 {
+		n = sched.DefaultMaxLimit
+	}
+	return sched.LimitBounds{Start: min(n, DefaultConcurrency), Min: 1, Max: n, Token: c.TokenTime, Queue: c.QueueDelay}
+}
 
 // Backend is one upstream model at one provider account or one engine replica,
 // in one region and one failure domain. It is immutable.

@@ -41,6 +41,9 @@ func (t *Table) Validate() error {
 			if b.Weight < 0 || b.Capacity.Concurrency < 0 || b.Capacity.KVTokens < 0 || b.Capacity.PrefillTokens < 0 {
 				problem("backend %q has a negative weight or capacity", b.ID)
 			}
+			if slices.Min(b.Capacity.Rates[:]) < 0 || slices.Max(b.Capacity.Rates[:]) > MaxRate {
+				problem("backend %q has a rate out of range", b.ID)
+			}
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(t.Models)) {
