@@ -365,5 +365,6 @@ tokens by the weights of ` + "`work`" + `. Whoever uses less than its share lend
   split between those that do not in the same proportion: ` + "`{interactive: {share: 80%}}`" + ` leaves standard 15% and batch 5%. Headroom and ceiling of a class keep their defaults
   unless it names them.
 - Contracts and headroom leave some of the pool's requests and KV tokens to share, or the file is refused. A contract may be for a tenant that does not exist yet, with a warning.
-- ` + "`policy: naive`" + ` leaves all of it out. A reload may change shares, contracts and the policy: what waits keeps its arrival and its deadline, what runs goes on.
+- ` + "`policy: naive`" + ` leaves all of it out, and limits of tokens, concurrency and KV memory; what backends hold, and the ceilings of a single request, stay.
+  A reload may change shares, contracts and the policy: what waits keeps its arrival and its deadline, what runs goes on.
 `
