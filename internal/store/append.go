@@ -28,19 +28,22 @@ func (db *DB) Append(ctx context.Context, entries []ledger.Entry) error {
 	if len(entries) == 0 {
 		return nil
 	}
-	seen := make(map[entryKey]*ledger.Entry, len(entries))
-	rows := make([]*ledger.Entry, 0, len(entries))
-	mended := make([]ledger.Entry, len(entries))
+	rows := make([]*ledger.Entry, len(entries))
 	for i := range entries {
-		e := &mended[i]
-		*e = bounded(entries[i])
-		if k := keyOf(e); seen[k] == nil {
-			seen[k] = e
-			rows = append(rows, e)
-		}
+		rows[i] = bounded(&entries[i])
 	}
-	if db.engine.insertRows > 1 { // two replicas touch rows in one order
-		slices.SortFunc(rows, func(a, b *ledger.Entry) int {
+	var seen map[entryKey]*ledger.Entry
+	if db.engine.insertRows > 1 {
+		seen = make(map[entryKey]*ledger.Entry, len(rows))
+		rows = slices.DeleteFunc(rows, func(e *ledger.Entry) bool { // one statement cannot have a row twice
+			k := keyOf(e)
+			again := seen[k] != nil
+			if !again {
+				seen[k] = e
+			}
+			return again
+		})
+		slices.SortFunc(rows, func(a, b *ledger.Entry) int { // two replicas touch rows in one order
 			return cmp.Or(cmp.Compare(a.Request, b.Request), cmp.Compare(a.Attempt, b.Attempt))
 		})
 	}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"time"
@@ -26,17 +27,49 @@ var entryColumns = []string{
 // entryValues appends an entry's values, as the types that a driver takes.
 func entryValues(args []any, e *ledger.Entry) []any {
 	u := &e.Usage
-	return append(args,
-		string(e.Request), int64(e.Attempt), e.At.UnixMicro(), e.Ended.UnixMicro(),
-		string(e.Tenant), string(e.Project), string(e.Key), string(e.User), e.Task, joinLabels(e.Labels), e.Class.String(), string(e.Model),
-		string(e.Pool), string(e.Backend), string(e.Provider), e.UpstreamModel, e.ServedModel, e.UpstreamRequestID, e.Policy,
-		flag(e.Final), e.Outcome.String(), e.Reason.String(), int64(e.Status), flag(e.Late), flag(e.Stream), e.Operation, e.Dialect,
-		int64(u.Input), int64(u.CacheRead), int64(u.CacheWrite), int64(u.CacheWrite1h), int64(u.AudioInput),
-		int64(u.Output), int64(u.Reasoning), int64(u.AudioOutput),
-		u.ToolCalls, u.WebSearches, u.ServiceTier, u.Source.String(), flag(u.Anomalous),
-		int64(e.Cost), int64(e.CostHigh), e.PriceVersion, int64(e.EstimatedInput), int64(e.OutputBound), int64(e.HeldSpend),
-		e.Queued.Microseconds(), e.FirstToken.Microseconds(), e.Duration.Microseconds(), string(e.Run), string(e.Detail),
-	)
+	args = texts(args, string(e.Request))
+	args = figures(args, int64(e.Attempt), e.At.UnixMicro(), e.Ended.UnixMicro())
+	args = texts(args, string(e.Tenant), string(e.Project), string(e.Key), string(e.User), e.Task, joinLabels(e.Labels), e.Class.String(), string(e.Model))
+	args = texts(args, string(e.Pool), string(e.Backend), string(e.Provider), e.UpstreamModel, e.ServedModel, e.UpstreamRequestID, e.Policy)
+	args = texts(figures(args, flag(e.Final)), e.Outcome.String(), e.Reason.String())
+	args = texts(figures(args, int64(e.Status), flag(e.Late), flag(e.Stream)), e.Operation, e.Dialect)
+	args = figures(args, int64(u.Input), int64(u.CacheRead), int64(u.CacheWrite), int64(u.CacheWrite1h), int64(u.AudioInput))
+	args = figures(args, int64(u.Output), int64(u.Reasoning), int64(u.AudioOutput), u.ToolCalls, u.WebSearches)
+	args = figures(texts(args, u.ServiceTier, u.Source.String()), flag(u.Anomalous), int64(e.Cost), int64(e.CostHigh))
+	args = figures(texts(args, e.PriceVersion), int64(e.EstimatedInput), int64(e.OutputBound), int64(e.HeldSpend))
+	args = figures(args, e.Queued.Microseconds(), e.FirstToken.Microseconds(), e.Duration.Microseconds())
+	return texts(args, string(e.Run), string(e.Detail))
+}
+
+// texts appends strings and figures numbers. What a slice that is used again has in
+// a place is kept if it is the same: of two rows most values are, and an allocation
+// for each would be the most of a batch.
+func texts(args []any, values ...string) []any {
+	for _, v := range values {
+		n := len(args)
+		if n < cap(args) {
+			if old, ok := args[:n+1][n].(string); ok && old == v {
+				args = args[:n+1]
+				continue
+			}
+		}
+		args = append(args, v)
+	}
+	return args
+}
+
+func figures(args []any, values ...int64) []any {
+	for _, v := range values {
+		n := len(args)
+		if n < cap(args) {
+			if old, ok := args[:n+1][n].(int64); ok && old == v {
+				args = args[:n+1]
+				continue
+			}
+		}
+		args = append(args, v)
+	}
+	return args
 }
 
 // scanner is a row.
@@ -126,54 +159,60 @@ func splitLabels(s string) []sluice.Label {
 // make the database refuse a batch and stop the ledger.
 const maxFigure = 1 << 53
 
-// bounded returns the entry as the database can take it: text valid UTF-8
-// without NUL, figures within 0 and maxFigure. A usage that had to be changed is
-// marked anomalous.
-func bounded(e ledger.Entry) ledger.Entry {
+// bounded returns the entry as the database can take it, itself where it can.
+func bounded(e *ledger.Entry) *ledger.Entry {
+	c := *e
+	if !mend(&c) {
+		return e
+	}
+	mended := new(ledger.Entry)
+	*mended = c
+	return mended
+}
+
+// mend makes text valid UTF-8 without NUL and holds figures within 0 and maxFigure.
+// A usage that had to be changed is marked anomalous. It reports whether it changed
+// anything.
+func mend(e *ledger.Entry) bool {
 	u := &e.Usage
-	for _, p := range []*sluice.Tokens{
+	odd := false
+	for _, p := range [...]*sluice.Tokens{
 		&u.Input, &u.CacheRead, &u.CacheWrite, &u.CacheWrite1h, &u.AudioInput, &u.Output, &u.Reasoning, &u.AudioOutput,
 	} {
-		u.Anomalous = clamp(p) || u.Anomalous
+		odd = clamp(p) || odd
 	}
-	for _, p := range []*int64{&u.ToolCalls, &u.WebSearches} {
-		u.Anomalous = clamp(p) || u.Anomalous
+	for _, p := range [...]*int64{&u.ToolCalls, &u.WebSearches} {
+		odd = clamp(p) || odd
 	}
-	for _, p := range []*sluice.Nano{&e.Cost, &e.CostHigh} {
-		u.Anomalous = clamp(p) || u.Anomalous
+	for _, p := range [...]*sluice.Nano{&e.Cost, &e.CostHigh} {
+		odd = clamp(p) || odd
 	}
-	clamp(&e.EstimatedInput)
-	clamp(&e.OutputBound)
-	clamp(&e.HeldSpend)
-	clamp(&e.Queued)
-	clamp(&e.FirstToken)
-	clamp(&e.Duration)
-	if e.At.IsZero() {
-		e.At = e.Ended
+	u.Anomalous = u.Anomalous || odd
+	changed := odd
+	for _, c := range [...]bool{
+		clamp(&e.EstimatedInput), clamp(&e.OutputBound), clamp(&e.HeldSpend), clamp(&e.Queued), clamp(&e.FirstToken), clamp(&e.Duration),
+		clean(&e.Request), clean(&e.Tenant), clean(&e.Project), clean(&e.Key), clean(&e.User), clean(&e.Run), clean(&e.Model),
+		clean(&e.Pool), clean(&e.Backend), clean(&e.Provider),
+	} {
+		changed = changed || c
 	}
-	clean(&e.Request)
-	clean(&e.Tenant)
-	clean(&e.Project)
-	clean(&e.Key)
-	clean(&e.User)
-	clean(&e.Run)
-	clean(&e.Model)
-	clean(&e.Pool)
-	clean(&e.Backend)
-	clean(&e.Provider)
-	for _, p := range []*string{
+	for _, p := range [...]*string{
 		&e.Task, &e.UpstreamModel, &e.ServedModel, &e.UpstreamRequestID, &e.Policy, &e.Operation, &e.Dialect, &u.ServiceTier, &e.PriceVersion,
 	} {
-		clean(p)
+		changed = clean(p) || changed
 	}
-	if detail := string(e.Detail); dirty(detail) {
-		clean(&detail)
+	if e.At.IsZero() && !e.Ended.IsZero() {
+		e.At, changed = e.Ended, true
+	}
+	if bytes.IndexByte(e.Detail, 0) >= 0 || !utf8.Valid(e.Detail) {
+		detail := string(e.Detail)
+		changed = clean(&detail) || changed
 		e.Detail = []byte(detail)
 	}
 	if dirty(joinLabels(e.Labels)) {
-		e.Labels = nil
+		e.Labels, changed = nil, true
 	}
-	return e
+	return changed
 }
 
 func clamp[T ~int64](p *T) bool {
@@ -187,8 +226,10 @@ func clamp[T ~int64](p *T) bool {
 
 func dirty(s string) bool { return strings.IndexByte(s, 0) >= 0 || !utf8.ValidString(s) }
 
-func clean[S ~string](p *S) {
-	if dirty(string(*p)) {
-		*p = S(strings.ReplaceAll(strings.ToValidUTF8(string(*p), "\uFFFD"), "\x00", "\uFFFD"))
+func clean[S ~string](p *S) bool {
+	if !dirty(string(*p)) {
+		return false
 	}
+	*p = S(strings.ReplaceAll(strings.ToValidUTF8(string(*p), "\uFFFD"), "\x00", "\uFFFD"))
+	return true
 }

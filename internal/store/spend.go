@@ -132,8 +132,8 @@ func (db *DB) unknown(ctx context.Context, entries []ledger.Entry) ([]*ledger.En
 	ids := make([]string, len(entries))
 	fresh := make([]*ledger.Entry, len(entries))
 	for i := range entries {
-		e := bounded(entries[i])
-		ids[i], fresh[i] = string(e.Request), &e
+		fresh[i] = bounded(&entries[i])
+		ids[i] = string(fresh[i].Request)
 	}
 	rows, err := db.engine.withIDs(ctx, db.read, "SELECT e.request_id, e.attempt FROM entries e", "e.request_id", ids)
 	if err != nil {
