@@ -24,6 +24,7 @@ type Call struct {
 	MaxWait   time.Duration  // longest wait in a queue; 0 does not queue, negative takes the policy's or the pool's
 	Free      bool           // counts requests only: no tokens, no spend, no gauge; a slot of a backend for the attempt (count_tokens)
 	Streaming bool           // its activity renews its hold
+	Choices   int64          // answers that are generated side by side; 0 is 1
 	RunLimits []sluice.Limit // what the request asks its run to be bounded by, beside the policy: it only tightens
 	Counted   bool           // every token that is billed shows in the stream as it comes: hard spend may hold the output in steps, see Step
 }
@@ -144,6 +145,12 @@ type Signal struct {
 	Backend sluice.BackendID
 	Healthy bool          // a probe succeeded: the backend is taken back at once
 	Pause   time.Duration // the backend asked for none for so long, 0 if it did not
+
+	// Hints of what others tell. They lower and never raise; see route.
+	Rates      []route.Hint // what a provider's headers say is left
+	Limited    bool         // it refused for a rate (429), Pause being its Retry-After
+	Overloaded bool         // it refused for want of capacity (529, 503)
+	Load       *route.Load  // an engine's own metrics
 }
 
 // What Settle answers beside nil.

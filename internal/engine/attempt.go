@@ -17,6 +17,7 @@ func (e *Engine) Progress(now time.Time, id sluice.RequestID, u sluice.Usage) Di
 	}
 	r.expires = now.Add(e.ttl(r))
 	e.correct(now, r, u, false)
+	r.place.Progressed(now, &r.taken, u.OutputTotal(), r.call.Choices)
 	if r.taken.Prefill == 0 {
 		return Directive{}
 	}
@@ -35,6 +36,7 @@ func (e *Engine) AttemptEnded(now time.Time, id sluice.RequestID, res Result) Ne
 	}
 	failed := r.place.Backend.ID
 	e.correct(now, r, res.Usage, true)
+	r.taken.Spent(res.Usage, res.Reason)
 	e.free(now, r, res.Reason, res.RetryAfter)
 	e.post(now, r, res)
 	r.phase = idle
@@ -128,20 +130,4 @@ func (e *Engine) healthChanged(now time.Time) {
 			}
 		}
 	}
-}
-
-// Observe takes a signal about a backend. Call Advance next.
-func (e *Engine) Observe(now time.Time, s Signal) {
-	now = e.tick(now)
-	pl := e.places[s.Backend]
-	if pl == nil {
-		return
-	}
-	if s.Healthy {
-		pl.Health.Restore()
-	}
-	if s.Pause > 0 {
-		pl.Health.Pause(now, s.Pause)
-	}
-	e.healthChanged(now)
 }

@@ -48,8 +48,8 @@ func (a answers) reset() answers {
 }
 
 // NextWake is when Advance has something to do though nothing else happens: a
-// deadline in a queue, a hold that may have expired, a cool-down that ends while
-// something waits.
+// deadline in a queue, a hold that may have expired, a cool-down that ends or a
+// provider's rate that has room again while something waits.
 func (e *Engine) NextWake() (at time.Time, ok bool) {
 	sooner := func(t time.Time) {
 		if !ok || t.Before(at) {
@@ -61,6 +61,9 @@ func (e *Engine) NextWake() (at time.Time, ok bool) {
 		if t, w := p.queue.NextDeadline(); w {
 			waiting = true
 			sooner(t)
+			if t, paced := p.paced(e.now); paced {
+				sooner(t)
+			}
 		}
 	}
 	if e.expiry.Len() > 0 {

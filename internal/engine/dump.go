@@ -105,6 +105,7 @@ func (p *pool) view(now time.Time, limit int) PoolView {
 		if until, cooling := pl.Health.Cooling(now); cooling {
 			b.RetryIn = until.Sub(now)
 		}
+		b.describe(now, pl)
 		v.Backends = append(v.Backends, b)
 	}
 	return v

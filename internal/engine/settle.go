@@ -29,6 +29,7 @@ func (e *Engine) Settle(now time.Time, id sluice.RequestID, a Actual) error {
 	if r.attempt > 0 { // what earlier attempts took has been charged
 		u := a.Usage
 		e.correctTotal(now, r, u)
+		e.spent(now, r, a)
 	}
 	return e.end(now, r, a.Reason, actual)
 }
@@ -53,6 +54,7 @@ func (e *Engine) Cancel(now time.Time, id sluice.RequestID, why sluice.Reason) b
 		return false
 	}
 	e.correct(now, r, sluice.Usage{}, true)
+	r.taken.Spent(sluice.Usage{}, why)
 	_ = e.end(now, r, why, r.res.Posted())
 	return true
 }

@@ -5,6 +5,7 @@ import (
 
 	"sluice"
 	"sluice/internal/quota"
+	"sluice/internal/route"
 	"sluice/internal/sched"
 )
 
@@ -71,7 +72,19 @@ type BackendView struct {
 	Prefill     sluice.Tokens
 	Health      string        // "healthy", "cooling", "probing"
 	RetryIn     time.Duration // until a cooling backend gets a probe
+	Adaptive    bool          // Concurrency is found from its answers
+	TokenTime   time.Duration // objective of an adaptive limit, 0 while it is not known
+	KVCapacity  sluice.Tokens // memory, 0 if it is not known
+	KVPermille  int64         // used part of it as the engine told last, -1 if it does not tell
+	LoadAge     time.Duration // how old that is
+	Rates       []RateView    // of the provider, those that are known
 	Retired     bool          // no longer in the table; it finishes what it runs
+}
+
+// RateView is what is left of one of a provider's rates; negative is debt.
+type RateView struct {
+	Rate      route.Rate
+	Left, All int64
 }
 
 // AccountView is one scope's counters.

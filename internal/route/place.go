@@ -71,7 +71,8 @@ type Place struct {
 	tuned *Backend  // what limit and rates are set to
 	limit sched.Limit
 	rates [NumRates]bucket
-	load  Load // as of the last scrape
+	until time.Time // the earliest that rates have room for something they had none for; zero if nothing was paced since
+	load  Load      // as of the last scrape
 }
 
 // Running is how many attempts run there.
@@ -121,6 +122,25 @@ func (p *Place) Slots() int64 {
 	return p.load.slots(p.now, p.limit.Value(), p.limit.Adaptive())
 }
 
+// Adaptive reports whether the slots are found from the answers, and the objective
+// for the time of a token, 0 while it is not known.
+func (p *Place) Adaptive() (adaptive bool, token time.Duration) {
+	p.tick(p.now)
+	if !p.limit.Adaptive() {
+		return false, 0
+	}
+	return true, p.limit.Objective()
+}
+
+// Told is the used share of its memory as the engine told last, and how long ago; -1
+// if it does not tell.
+func (p *Place) Told(now time.Time) (kvPermille int64, age time.Duration) {
+	if p.load.At.IsZero() {
+		return -1, 0
+	}
+	return p.load.KVPermille, p.tick(now).Sub(p.load.At)
+}
+
 // Share is the slots that the pool has of the backend: none while it is not fit
 // to be used.
 func (p *Place) Share(now time.Time) int64 {
@@ -144,7 +164,7 @@ func (p *Place) KVCapacity() sluice.Tokens {
 // request.
 func (p *Place) Open(now time.Time) bool {
 	now = p.tick(now)
-	return p.running < p.Slots() && p.Backend.Weight > 0 && p.Health.Usable(now) && p.paced(&[NumRates]int64{1, 1, 1, 1}) == 0
+	return p.running < p.Slots() && p.Backend.Weight > 0 && p.Health.Usable(now) && !p.paced(&[NumRates]int64{1, 1, 1, 1})
 }
 
 // Usable tells why the place cannot take a request now, Chosen if it can.
@@ -160,7 +180,7 @@ func (p *Place) Usable(now time.Time, n Need) Left {
 		c.PrefillTokens > 0 && p.prefill+n.Prefill > c.PrefillTokens {
 		return LeftFull
 	}
-	if amounts := n.amounts(); p.paced(&amounts) > 0 {
+	if amounts := n.amounts(); p.paced(&amounts) {
 		return LeftPaced
 	}
 	return Chosen
@@ -172,31 +192,45 @@ func (p *Place) kvUsed(now time.Time, kv sluice.Tokens) sluice.Tokens {
 	return max(p.kv, p.load.kv(now, kv))
 }
 
-// paced is how many of the rates do not have their amount now.
-func (p *Place) paced(amounts *[NumRates]int64) (short int) {
+// paced reports whether some rate does not have its amount now, and remembers
+// when all of them will.
+func (p *Place) paced(amounts *[NumRates]int64) bool {
+	now := tick(p.now)
+	at := p.fitsAt(now, amounts)
+	if at <= now {
+		return false
+	}
+	if until := p.now.Add(time.Duration(at - now)); !p.until.After(p.now) || until.Before(p.until) {
+		p.until = until
+	}
+	return true
+}
+
+func (p *Place) fitsAt(now int64, amounts *[NumRates]int64) int64 {
+	at := now
 	for r := range p.rates {
 		b := &p.rates[r]
 		if b.amount == 0 {
 			continue
 		}
-		b.refill(tick(p.now))
-		if !b.fits(amounts[r]) {
-			short++
-		}
+		b.refill(now)
+		at = max(at, b.fitsAt(amounts[r]))
 	}
-	return short
+	return at
+}
+
+// PacedUntil is when the rates have room for something that Open or Usable turned
+// away for them; false if there is no such thing.
+func (p *Place) PacedUntil(now time.Time) (time.Time, bool) {
+	return p.until, p.until.After(p.tick(now))
 }
 
 // RoomAt is when the provider's rates have what a request needs, if nothing else
 // happens: now, if they do not stand in its way.
 func (p *Place) RoomAt(now time.Time, n Need) time.Time {
-	now = p.tick(now)
-	at := tick(now)
-	for r, amount := range n.amounts() {
-		p.rates[r].refill(tick(now))
-		at = max(at, p.rates[r].fitsAt(amount))
-	}
-	return now.Add(time.Duration(at - tick(now)))
+	p.tick(now)
+	amounts := n.amounts()
+	return p.now.Add(time.Duration(p.fitsAt(tick(p.now), &amounts) - tick(p.now)))
 }
 
 // Take puts an attempt there and returns what it takes, to be given to Progressed,

@@ -111,9 +111,6 @@ func (b *bucket) forfeit() {
 // need clamps to the burst: what is larger goes when all of it is there.
 func (b *bucket) need(n int64) int64 { return min(n, b.amount) }
 
-// fits reports whether n can be taken. REQUIRES: it is refilled.
-func (b *bucket) fits(n int64) bool { return b.amount == 0 || n <= 0 || b.level >= b.need(n) }
-
 // fitsAt is the tick at which it can, if nothing else happens.
 func (b *bucket) fitsAt(n int64) int64 {
 	missing := b.need(n) - b.level

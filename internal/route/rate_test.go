@@ -163,8 +163,8 @@ func TestOverloadShrinksOnlyAdaptiveLimits(t *testing.T) {
 		want int64
 	}{
 		{Capacity{Concurrency: 32}, 32},
-		{Capacity{}, 7},
-		{Capacity{Concurrency: 32, Adaptive: true}, 7},
+		{Capacity{}, 8},
+		{Capacity{Concurrency: 32, Adaptive: true}, 8},
 	} {
 		p := &Place{Backend: &Backend{ID: "b", Weight: 1, Capacity: c.c}}
 		for range 8 {

@@ -57,8 +57,8 @@ import (
 // ([Limit.blame]), and until that is known a quarter stays.
 //
 // A refusal for want of capacity ([Limit.Overloaded]) puts the limit at 7/8 of
-// what ran; near what had been too much it then grows by one in five seconds. Hints
-// of others ([Limit.Lower]) only lower it.
+// what ran, at half of itself at least; near what had been too much it then grows by
+// one, or 1/32, in five seconds. Hints of others ([Limit.Lower]) only lower it.
 type Limit struct {
 	bounds LimitBounds
 	now    time.Time
@@ -428,7 +428,7 @@ func (l *Limit) move(now time.Time, n, want int64) {
 	case now.Sub(l.refused) < nearMemory && l.value >= l.tooMany-l.tooMany/8 && !l.refused.IsZero():
 		if !now.Before(l.nextGrowth) {
 			l.nextGrowth = now.Add(nearGrowth)
-			l.set(l.value + unit)
+			l.set(l.value + max(unit, l.value/32))
 		}
 	default:
 		step := l.value/16 + unit
@@ -448,8 +448,9 @@ func (l *Limit) Overloaded(now time.Time, inFlight int64) {
 	}
 	now = l.tick(now)
 	n := max(inFlight, 1) * unit
-	l.tooMany, l.refused, l.nextGrowth = n, now, now.Add(nearGrowth)
-	if to := n - n/8; to < l.value {
+	to := max(n-n/8, l.value/2) // one refusal of few is more likely the trouble of others
+	l.tooMany, l.refused, l.nextGrowth = max(n, to), now, now.Add(nearGrowth)
+	if to < l.value {
 		l.lowered = true
 		l.set(to)
 	}

@@ -82,12 +82,12 @@ func TestLimitKeepsItsPlaceOverReload(t *testing.T) {
 	var l sched.Limit
 	l.SetBounds(sched.LimitBounds{Start: 16, Min: 1, Max: 64})
 	l.Overloaded(time.Unix(1_800_000_000, 0), 8)
-	if got := l.Value(); got != 7 {
-		t.Fatalf("limit %d after a refusal with 8 in flight, want 7", got)
+	if got := l.Value(); got != 8 {
+		t.Fatalf("limit %d after a refusal with 8 in flight, want 8", got)
 	}
 	l.SetBounds(sched.LimitBounds{Start: 16, Min: 1, Max: 32})
-	if got := l.Value(); got != 7 {
-		t.Errorf("limit %d after a reload, want 7", got)
+	if got := l.Value(); got != 8 {
+		t.Errorf("limit %d after a reload, want 8", got)
 	}
 	l.SetBounds(sched.LimitBounds{Start: 4, Min: 4, Max: 4})
 	if got := l.Value(); got != 4 || l.Adaptive() {
