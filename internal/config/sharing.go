@@ -321,11 +321,41 @@ func (l *linter) sharing(path string, p *Pool) {
 			l.warn(join(at, "tenant"), fmt.Sprintf("declare it under tenants, or create it: sluice tenant create %s", k.Tenant),
 				"tenant %q is not declared here: the contract is for it once it exists", k.Tenant)
 		}
+		if most := l.c.concurrency(k.Tenant); most > 0 && most < int64(k.Concurrency) {
+			l.warn(join(at, "concurrency"), "raise the limit, or lower the contract",
+				"the limits of tenant %q let %d requests run at a time: the rest of the %d that are reserved is never used", k.Tenant, most, k.Concurrency)
+		}
 		if k.KVTokens > 0 && kv == 0 {
 			l.warn(join(at, "kv_tokens"), "add capacity: {kv_tokens: N} to each backend of the pool, or remove it",
 				"reserves no memory, since that of the pool is not bounded; it bounds what runs inside of the contract")
 		}
 	}
+}
+
+// concurrency is the limit that a declared tenant has as a whole, 0 if it has none.
+func (c *Config) concurrency(tenant string) (most int64) {
+	t := c.Tenants[tenant]
+	if t == nil {
+		return 0
+	}
+	lists, mode := []Limits{t.Limits}, t.LimitsMode
+	if p := c.Plans[t.Plan]; p != nil {
+		lists = append([]Limits{p.Limits}, lists...)
+		if mode == "" {
+			mode = p.LimitsMode
+		}
+	}
+	if mode.mode() != sluice.Enforce {
+		return 0
+	}
+	for _, list := range lists { // the tenant's own replaces the plan's, or lifts it
+		for _, limit := range list {
+			if limit.Dimension == sluice.Concurrency {
+				most = max(limit.Amount, 0)
+			}
+		}
+	}
+	return most
 }
 
 // naive warns of all that the policy leaves out.
