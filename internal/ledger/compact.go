@@ -57,7 +57,7 @@ func (j *Journal) carryOver(s *segment) error {
 	j.mu.Lock()
 	ids := make([]sluice.RequestID, 0, s.refs)
 	for id, r := range j.open {
-		if slices.ContainsFunc(r.records(), func(p record) bool { return p.at.seg() == s.seq }) {
+		if r.within(s.seq) {
 			ids = append(ids, id)
 		}
 	}
@@ -70,25 +70,39 @@ func (j *Journal) carryOver(s *segment) error {
 	return nil
 }
 
-// carry copies the records of a few requests, if they are still open.
+// carry copies the records of a few requests, if they are still open: all that a
+// request has, wherever they are, since a checkpoint that came before its dispatch
+// would be of no attempt to the one who replays them.
 func (j *Journal) carry(f File, s *segment, ids []sluice.RequestID) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	var from []lsn
 	for _, id := range ids {
-		if r := j.open[id]; r != nil {
-			for _, p := range r.records() {
-				if p.at.seg() == s.seq {
-					from = append(from, p.at)
-				}
+		r := j.open[id]
+		if r == nil || !r.within(s.seq) {
+			continue
+		}
+		for _, p := range r.records() {
+			if p.at != 0 {
+				from = append(from, p.at)
 			}
 		}
 	}
 	var frames, frame []byte
-	var err error
 	for _, p := range from {
-		if frame, err = frameAt(f, p.off(), frame); err != nil {
-			return fmt.Errorf("carry over a record at byte %d of %s: %w", p.off(), segmentPath(j.dir, s.seq), err)
+		in := f
+		var err error
+		if p.seg() != s.seq {
+			in, err = j.o.OpenFile(segmentPath(j.dir, p.seg()), os.O_RDONLY)
+		}
+		if err == nil {
+			frame, err = frameAt(in, p.off(), frame)
+		}
+		if in != f && in != nil {
+			_ = in.Close() // only read from
+		}
+		if err != nil {
+			return fmt.Errorf("carry over a record at byte %d of %s: %w", p.off(), segmentPath(j.dir, p.seg()), err)
 		}
 		frames = append(frames, frame...)
 	}
@@ -106,6 +120,11 @@ func (r *request) records() []record {
 		ps = append(ps, a.dispatch, a.checkpoint)
 	}
 	return ps
+}
+
+// within reports whether a record of the request is in a segment.
+func (r *request) within(seq uint32) bool {
+	return slices.ContainsFunc(r.records(), func(p record) bool { return p.at.seg() == seq })
 }
 
 // first is the position of a request's oldest record.

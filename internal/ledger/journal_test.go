@@ -364,6 +364,34 @@ func TestSecondProcessIsRefused(t *testing.T) {
 	}
 }
 
+// A checkpoint that is in a later segment than its dispatch is not lost when the
+// dispatch is carried over.
+func TestCheckpointIsCarriedWithItsDispatch(t *testing.T) {
+	for stop := 10; stop < 150; stop += 7 {
+		dir, d := t.TempDir(), &disk{noSync: true}
+		j := open(t, dir, JournalOptions{Sink: &memory{}, SegmentBytes: 4 << 10, SyncEvery: time.Microsecond, OpenFile: d.open})
+		must(t, j.Begin(reserve("long"), dispatch("long", 1)))
+		var want Checkpoint
+		for i := range stop {
+			must(t, j.Settle(entry(fmt.Sprint("r", i), 1, true)))
+			if i%10 == 8 {
+				want = checkpoint("long", 1, sluice.Tokens(i), sluice.Nano(i))
+				must(t, j.Checkpoint(want))
+			}
+			if i%5 == 4 {
+				must(t, j.Flush(t.Context()), j.Sync(t.Context()))
+			}
+		}
+		must(t, j.Flush(t.Context()), j.Close(t.Context()))
+		j = open(t, dir, JournalOptions{OpenFile: d.open})
+		got := j.Recovered()
+		if diff := cmp.Diff([]Open{{Reserve: reserve("long"), Dispatch: dispatch("long", 1), Checkpoint: want, Final: true}}, got); diff != "" {
+			t.Fatalf("after %d others, recovered (-want +got):\n%s", stop, diff)
+		}
+		must(t, j.Close(t.Context()))
+	}
+}
+
 // Old segments go once they are drained, also when a request that began in the
 // first is still open at the end.
 func TestSegmentsAreDeleted(t *testing.T) {
