@@ -26,8 +26,8 @@ func (c *Conn) Write(b []byte) (int, error) { return c.out.write(b) }
 // Close ends both directions: the peer reads what is left, then io.EOF, and its
 // writes fail.
 func (c *Conn) Close() error {
+	c.in.closeRead() // first: what the peer says when it sees the end is not read any more
 	c.out.closeWrite(io.EOF)
-	c.in.closeRead()
 	return nil
 }
 
