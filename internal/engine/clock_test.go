@@ -7,6 +7,7 @@ import (
 
 	"sluice"
 	"sluice/internal/engine"
+	"sluice/internal/route"
 )
 
 // set moves the wall clock of a moment and leaves its monotonic reading: what the
@@ -134,5 +135,67 @@ func TestFault_T1_ClockSetAndBudgets(t *testing.T) {
 		if next := by >= 24*time.Hour; next != (second > 0) || second > sluice.Dollar {
 			t.Errorf("clock set by %v: spent %v more", by, second)
 		}
+	}
+}
+
+// narrow is an engine with one slot that is taken.
+func narrow(t *testing.T, now time.Time) (*engine.Engine, func(now time.Time, id sluice.RequestID, wait time.Duration)) {
+	b := &route.Backend{ID: "b", Dialect: "openai", Weight: 1, Price: outputAt(0), Capacity: route.Capacity{Concurrency: 1}}
+	eng := engine.New(engine.Config{Table: &route.Table{
+		Models: map[sluice.ModelID]*route.Model{"m": {ID: "m", Pools: []sluice.PoolID{"a"}}},
+		Pools:  map[sluice.PoolID]*route.Pool{"a": {ID: "a", Backends: []*route.Backend{b}}},
+	}})
+	arrive := func(now time.Time, id sluice.RequestID, wait time.Duration) {
+		t.Helper()
+		v := eng.Arrive(now, engine.Call{ID: id, Model: "m", Dialect: "openai", MaxWait: wait, Principal: sluice.Principal{Tenant: "t", Key: "k"}})
+		if v.Err != nil {
+			t.Fatal(v.Err)
+		}
+	}
+	arrive(now, "first", 0)
+	if g := eng.Advance(now); len(g) != 1 || g[0].Err != nil {
+		t.Fatalf("got %v, want a place", g)
+	}
+	return eng, arrive
+}
+
+// A clock that is set changes no place in a queue and nobody's deadline.
+func TestFault_T1_ClockSetKeepsTheQueue(t *testing.T) {
+	for _, by := range jumps {
+		now := clock(t)
+		eng, arrive := narrow(t, now)
+		arrive(now, "second", time.Minute)
+		now = set(now, by)
+		arrive(now, "third", time.Minute)
+		if g := eng.Advance(now); len(g) != 0 {
+			t.Fatalf("clock set by %v: %v ends", by, g[0].ID)
+		}
+		if err := eng.Settle(now, "first", engine.Actual{}); err != nil {
+			t.Fatal(err)
+		}
+		if g := eng.Advance(now); len(g) != 1 || g[0].ID != "second" || g[0].Err != nil {
+			t.Errorf("clock set by %v: got %v, want a place for the second", by, g)
+		}
+		if at, ok := eng.NextWake(); !ok || at.Sub(now) != time.Minute {
+			t.Errorf("clock set by %v: wakes in %v, want a minute", by, at.Sub(now))
+		}
+	}
+}
+
+// A place that comes after a deadline is not for the one that waited.
+func TestLatePlace(t *testing.T) {
+	eng, arrive := narrow(t, start)
+	arrive(start, "late", time.Second)
+	arrive(start, "patient", time.Minute)
+	now := start.Add(2 * time.Second)
+	if err := eng.Settle(now, "first", engine.Actual{}); err != nil {
+		t.Fatal(err)
+	}
+	got := map[sluice.RequestID]bool{}
+	for _, g := range eng.Advance(now) {
+		got[g.ID] = g.Err == nil
+	}
+	if late, ok := got["late"]; !ok || late || !got["patient"] {
+		t.Errorf("got %v, want an end without a place for the late one and a place for the other", got)
 	}
 }

@@ -17,6 +17,7 @@ func (e *Engine) Advance(now time.Time) []Grant {
 	if !e.cools.IsZero() && !now.Before(e.cools) {
 		e.healthChanged(now)
 	}
+	e.endWaits(now.Add(-1)) // a place that comes too late is for those behind
 	for again := true; again; {
 		again = false
 		for _, p := range e.pools {
@@ -25,14 +26,19 @@ func (e *Engine) Advance(now time.Time) []Grant {
 			}
 		}
 	}
-	for _, p := range e.pools {
-		for it := p.queue.Due(now); it != nil; it = p.queue.Due(now) {
-			r := it.Value.(*request)
-			e.endWait(r, e.waitedTooLong(now, r))
-		}
-	}
+	e.endWaits(now)
 	e.answers, e.told = e.told.reset(), e.answers
 	return e.told.grants
+}
+
+// endWaits ends the waits that were to be over by a moment.
+func (e *Engine) endWaits(by time.Time) {
+	for _, p := range e.pools {
+		for it := p.queue.Due(by); it != nil; it = p.queue.Due(by) {
+			r := it.Value.(*request)
+			e.endWait(r, e.waitedTooLong(e.now, r))
+		}
+	}
 }
 
 // answers is what Advance returns, and the memory that it refers to. Two of them

@@ -50,6 +50,7 @@ type Engine struct {
 	table *route.Table
 	book  *quota.Book
 	now   time.Time // the latest moment seen
+	base  time.Time // of moments in heaps
 
 	pools  []*pool // by id
 	byID   map[sluice.PoolID]*pool
@@ -107,7 +108,7 @@ func New(c Config) *Engine {
 // byCheck is the order in which expiry is looked at.
 type byCheck struct{}
 
-func (byCheck) Key(r *request) (int64, uint64) { return r.check.UnixNano(), 0 }
+func (byCheck) Key(r *request) (int64, uint64) { return r.due, 0 }
 func (byCheck) Moved(r *request, i int)        { r.index = i }
 
 // tick takes the time. An older moment than the latest is taken as the latest:
@@ -154,16 +155,6 @@ func (p *pool) open(now time.Time) bool {
 		}
 	}
 	return false
-}
-
-// lost reports whether no backend of the pool is fit to be used, room aside.
-func (p *pool) lost(now time.Time) bool {
-	for _, pl := range p.places {
-		if pl.Backend.Weight > 0 && pl.Health.Usable(now) {
-			return false
-		}
-	}
-	return true
 }
 
 // judge fills left with a word for every place: may it serve r now?

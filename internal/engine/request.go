@@ -39,6 +39,7 @@ type request struct {
 	started time.Time // of this attempt
 	expires time.Time
 	check   time.Time // when expires is looked at: never later than expires
+	due     int64     // check in nanoseconds from the engine's base
 	index   int       // in the heap of expiry or of expired
 }
 

@@ -93,8 +93,17 @@ func (e *Engine) learnLife(d time.Duration) {
 // watch puts a request under the expiry rule.
 func (e *Engine) watch(r *request, now time.Time) {
 	r.expires = now.Add(e.ttl(r))
-	r.check = r.expires
+	e.checkAt(r, r.expires)
 	e.expiry.Push(r)
+}
+
+// checkAt sets when the request's expiry is looked at. What the heap compares is
+// the time that passes until then, whatever the clock is set to.
+func (e *Engine) checkAt(r *request, at time.Time) {
+	if e.base.IsZero() {
+		e.base = at
+	}
+	r.check, r.due = at, int64(at.Sub(e.base))
 }
 
 // ttl is how long a request may show no activity: longer than its backend may. An
@@ -124,7 +133,7 @@ func (e *Engine) sweep(now time.Time) {
 			return
 		}
 		if r.expires.After(now) {
-			r.check = r.expires
+			e.checkAt(r, r.expires)
 			e.expiry.Fix(r.index)
 			continue
 		}

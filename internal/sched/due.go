@@ -30,7 +30,7 @@ func (d *deadlines) push(it *Item) {
 		d.lists[wait] = p
 	}
 	at := p.last
-	for at != nil && it.Deadline.Before(at.Deadline) {
+	for at != nil && it.deadline < at.deadline {
 		at = at.dueBefore
 	}
 	it.patience, it.dueBefore = p, at
@@ -79,7 +79,7 @@ func (d *deadlines) remove(it *Item) {
 // byDue is the order of lists by their first deadlines.
 type byDue struct{}
 
-func (byDue) Key(p *patience) (int64, uint64) { return p.first.Deadline.UnixNano(), p.first.order }
+func (byDue) Key(p *patience) (int64, uint64) { return p.first.deadline, p.first.order }
 func (byDue) Moved(p *patience, i int)        { p.index = i }
 
 // Due is an item whose deadline is not after now, the earliest first; nil if

@@ -33,11 +33,13 @@ type Item struct {
 	Need     Amounts       // of one backend
 	Backends Set
 
-	state  itemState
-	order  uint64 // of Push, breaks ties
-	since  int64  // Since in nanoseconds
-	passed int64  // cost of what has passed it while it did not fit
-	line   *line  // while it waits
+	state itemState
+	order uint64 // of Push, breaks ties
+	since int64  // nanoseconds from the queue's base to Since
+
+	deadline int64 // as since
+	passed   int64 // cost of what has passed it while it did not fit
+	line     *line // while it waits
 
 	tenant   *tenant   // from Push to the end
 	project  *project  // from Push to the end

@@ -58,7 +58,8 @@ type Queue struct {
 	bytes     int64
 	work      sluice.Tokens
 	pushed    uint64
-	made      uint64 // tenants so far
+	base      time.Time // of the first item: moments count from it, whatever the clock is set to
+	made      uint64    // tenants so far
 
 	tenants map[tenantID]*tenant
 	lines   map[lineID]*line
@@ -145,7 +146,10 @@ func (q *Queue) Push(it *Item) {
 	}
 	q.pushed++
 	it.order, it.passed, it.charged, it.contract = q.pushed, 0, 0, nil
-	it.state, it.since = waits, it.Since.UnixNano()
+	if q.base.IsZero() {
+		q.base = it.Since
+	}
+	it.state, it.since, it.deadline = waits, int64(it.Since.Sub(q.base)), int64(it.Deadline.Sub(q.base))
 	p := q.tenantOf(it)
 	it.project, it.tenant = p, p.tenant
 	q.count(it, +1)
