@@ -16,8 +16,7 @@ const busyFlows = 10
 
 // Dump is a picture of the engine with at most limit rows of each kind: pools, and
 // of each of them backends, and of each class tenants and requests. Nothing but
-// the time changes by it. Its cost is O(limit) in what is zoomed at; the zoom on
-// all pools also looks once at every account in memory.
+// the time changes by it. Its cost is O(limit log limit) in what is zoomed at.
 func (e *Engine) Dump(now time.Time, z Zoom, limit int) View {
 	now = e.tick(now)
 	limit = max(limit, 0)
@@ -122,8 +121,9 @@ func (p *pool) shown() []*route.Place {
 	return out
 }
 
+// accounts adds the counters of the busiest scopes.
 func (e *Engine) accounts(now time.Time, v *View, limit int) {
-	for _, a := range e.busiest(limit) {
+	for _, a := range e.busiest(v, limit) {
 		o := a.Owner()
 		av := AccountView{Scope: o.Scope, ID: o.Label(), Open: a.Open(), Counters: e.book.View(now, a, nil)}
 		if o.Part != "" {
@@ -133,21 +133,42 @@ func (e *Engine) accounts(now time.Time, v *View, limit int) {
 	}
 }
 
-// busiest is the accounts with the most requests that wait or run.
-func (e *Engine) busiest(limit int) (top []*quota.Account) {
+// scanned is how many accounts are looked at for the busiest.
+const scanned = 2048
+
+// busiest is the accounts with the most requests that wait or run: of those of the
+// tenants that are shown, the fleet, and of the first that there are, which is all of them unless there are very many.
+func (e *Engine) busiest(v *View, limit int) (top []*quota.Account) {
+	if limit == 0 {
+		return nil
+	}
 	order := func(a, b *quota.Account) int {
 		return cmp.Or(cmp.Compare(b.Open(), a.Open()), a.Owner().Compare(b.Owner()))
 	}
-	e.book.Scan(func(a *quota.Account) bool {
-		if a.Open() == 0 || limit == 0 || len(top) == limit && order(a, top[limit-1]) > 0 {
-			return true
+	add := func(a *quota.Account) {
+		if a == nil || a.Open() == 0 || len(top) == limit && order(a, top[limit-1]) >= 0 {
+			return
+		}
+		i, found := slices.BinarySearchFunc(top, a, order)
+		if found {
+			return
 		}
 		if len(top) == limit {
 			top = top[:limit-1]
 		}
-		i, _ := slices.BinarySearchFunc(top, a, order)
 		top = slices.Insert(top, i, a)
-		return true
+	}
+	for i := range v.Pools {
+		for j := range v.Pools[i].Flows {
+			add(e.book.Account(quota.Owner{Scope: sluice.ScopeTenant, ID: string(v.Pools[i].Flows[j].Tenant)}))
+		}
+	}
+	add(e.book.Account(quota.Owner{Scope: sluice.ScopeFleet}))
+	left := scanned
+	e.book.Scan(func(a *quota.Account) bool {
+		add(a)
+		left--
+		return left > 0
 	})
 	return top
 }

@@ -14,18 +14,20 @@ import (
 	"sluice/internal/engine"
 	"sluice/internal/price"
 	"sluice/internal/route"
+	"sluice/internal/sched"
 )
 
 // TestTraces runs testdata/*.dd: a command per event, and what it and the Advance
 // after it answer.
 //
-//	table           lines "pool P [queue=N] [maxwait=D]", "backend B pool=P …", "model M pools=P,… …"; also swaps
+//	table           lines "pool P [queue=N] [maxwait=D]", "backend B pool=P …", "model M pools=P,… …",
+//	                "class NAME pool=P [share=] [ceiling=] [headroom=]", "contract TENANT pool=P [slots=] [kv=] [work=] [lend=none|all]"; also swaps
 //	policy NAME     lines "scope dimension window amount"; [hard] [maxwait=D]
-//	arrive ID policy=… [key=] [tenant=] [model=m] [in=] [out=bound] [hold=] [maxwait=D]
+//	arrive ID policy=… [key=] [tenant=] [project=] [class=] [model=m] [in=] [out=bound] [hold=] [maxwait=D]
 //	progress ID | ended ID reason=R [content] [in=] [out=] [cost=] [retry-after=D]
 //	settle ID [in=] [out=] [cost=] [reason=] | cancel ID
 //	advance D       time passes, stopping at every NextWake
-//	print
+//	print | zoom [pool=P] [tenant=T] [id=ID] [limit=N]
 func TestTraces(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		s := &script{now: start, policies: make(map[string]*sluice.Policy)}
@@ -67,6 +69,8 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		s.advance(t, d)
 	case "print":
 		s.print()
+	case "zoom":
+		s.zoom(args{t, d})
 	default:
 		t.Fatalf("unknown command %q", d.Cmd)
 	}
@@ -152,7 +156,7 @@ func (s *script) arrive(t *testing.T, d *datadriven.TestData) {
 	c := engine.Call{
 		ID: id(d), Model: sluice.ModelID(a.text("model", "m")), Dialect: a.text("dialect", "openai"), MaxWait: a.duration("maxwait", -1),
 		Principal: sluice.Principal{
-			Tenant: sluice.TenantID(a.text("tenant", "acme")), Project: sluice.DefaultProject, Key: sluice.KeyID(a.text("key", "k")),
+			Tenant: sluice.TenantID(a.text("tenant", "acme")), Project: sluice.ProjectID(a.text("project", string(sluice.DefaultProject))), Key: sluice.KeyID(a.text("key", "k")),
 			Policy: s.policies[a.text("policy", "")],
 		},
 		Work: sluice.Work{
@@ -162,6 +166,9 @@ func (s *script) arrive(t *testing.T, d *datadriven.TestData) {
 	}
 	c.Work.InputBound = c.Work.Input
 	c.Work.OutputHold = sluice.Tokens(a.number("hold", int64(c.Work.OutputBound)))
+	if err := c.Class.UnmarshalText([]byte(a.text("class", "interactive"))); err != nil {
+		t.Fatal(err)
+	}
 	v := s.eng.Arrive(s.now, c)
 	if v.Err != nil {
 		s.printf("%s: %s\n", c.ID, errText(v.Err))
@@ -383,6 +390,20 @@ func parseTable(t *testing.T, in string) *route.Table {
 		case "model":
 			id := sluice.ModelID(fields[1])
 			table.Models[id] = &route.Model{ID: id, Pools: pools("pools"), Fallback: pools("fallback")}
+		case "class":
+			var c sluice.Class
+			if err := c.UnmarshalText([]byte(fields[1])); err != nil {
+				t.Fatal(err)
+			}
+			table.Pools[sluice.PoolID(kv["pool"])].Sharing.Classes[c] = sched.Class{
+				Share: number("share", 0), Ceiling: number("ceiling", 0), Headroom: number("headroom", 0),
+			}
+		case "contract":
+			p := table.Pools[sluice.PoolID(kv["pool"])]
+			lend := map[string]sched.Lend{"": sched.LendShort, "none": sched.LendNone, "all": sched.LendAll}[kv["lend"]]
+			p.Sharing.Contracts = append(p.Sharing.Contracts, sched.Contract{
+				Tenant: sluice.TenantID(fields[1]), Slots: number("slots", 0), KV: sluice.Tokens(number("kv", 0)), WorkPerSecond: number("work", 0), Lend: lend,
+			})
 		default:
 			t.Fatalf("unknown line %q", line)
 		}

@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"slices"
 	"time"
 
 	"sluice"
@@ -61,7 +62,11 @@ func (q *Queue) Lacks(now time.Time, it *Item, room Room) (out []Lack) {
 		inside = k.admits(it)
 	}
 	if !inside && !q.policy.FIFO {
-		out = append(out, q.parts(now, it)...)
+		parts := q.parts(now, it)
+		out = slices.DeleteFunc(out, func(l Lack) bool { // what the pool lacks, its backends do
+			return l.What == Size && slices.ContainsFunc(parts, func(p Lack) bool { return p.What == Full && p.Dimension == l.Dimension })
+		})
+		out = append(out, parts...)
 	}
 	if g := q.gathers; g != nil && g != it && !inside && !q.privileged(it) && (q.closed || len(cramped) == 0 && !room.Fits(it, false)) {
 		out = append(out, Lack{What: Gathered, Item: g})
