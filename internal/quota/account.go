@@ -48,9 +48,12 @@ type Account struct {
 	limits   []sluice.Limit // as configured; the caller's slice
 	asked    []sluice.Limit // of a run: the tightest that its requests have asked for
 	counters []counter
-	refs     int   // reservations that refer to it, expired ones included
-	born     int64 // tick of a run's first request
-	used     int64 // tick of the last request
+	gauges   uint64               // bit i: counters[i] is a gauge; there are fewer than 64
+	refs     int                  // reservations that refer to it, expired ones included
+	born     int64                // tick of a run's first request
+	used     int64                // tick of the last request
+	gone     bool                 // forgotten: it is not in the book
+	peers    *[MaxClaims]*Account // of a key: those that its last request claimed beside it
 }
 
 // Owner is whose account it is.
@@ -89,12 +92,15 @@ func (a *Account) ensure(l sluice.Limit, tick int64) {
 	if a.counter(l.Dimension, l.Window) != nil {
 		return
 	}
-	c := counter{limit: l, level: l.Amount, at: tick}
+	c := newCounter(l, tick)
 	if l.Dimension == sluice.RunTime {
-		c.at = a.born
+		c.setFirst(a.born)
 	}
 	if a.counters == nil {
 		a.counters = make([]counter, 0, max(len(a.limits), 1)) // there are many accounts, and their limits seldom change
+	}
+	if l.Dimension.Gauge() {
+		a.gauges |= 1 << len(a.counters)
 	}
 	a.counters = append(a.counters, c)
 }

@@ -78,20 +78,48 @@ func (b *Book) Open(now time.Time, r *Reservation, claims []Claim) (changed bool
 	b.advance(now)
 	r.reset()
 	r.state = open
+	var peers *[MaxClaims]*Account
 	for i := range claims {
-		a, c := b.find(&claims[i])
-		changed = changed || c
+		c := &claims[i]
+		a := b.peer(peers, i, c)
 		if a == nil {
-			continue
+			var differs bool
+			a, differs = b.find(c)
+			changed = changed || differs
+			if a == nil {
+				continue
+			}
+			if peers != nil {
+				peers[i] = a
+			}
+		}
+		if i == 0 && a.owner.Scope == sluice.ScopeKey {
+			if a.peers == nil {
+				a.peers = new([MaxClaims]*Account)
+			}
+			peers = a.peers
 		}
 		a.refs++
 		a.used = b.tick
-		if claims[i].Shadow {
+		if c.Shadow {
 			r.shadow |= 1 << len(r.accounts)
 		}
 		r.accounts = append(r.accounts, a)
 	}
 	return changed
+}
+
+// peer is the account of a key's i-th claim, if it is the one of the key's last
+// request and nothing about it has changed: most requests of a key claim the same
+// accounts, and a look-up costs more than all else that is done with one.
+func (b *Book) peer(peers *[MaxClaims]*Account, i int, c *Claim) *Account {
+	if peers == nil {
+		return nil
+	}
+	if a := peers[i]; a != nil && !a.gone && a.owner == c.Owner && a.configured(c) {
+		return a
+	}
+	return nil
 }
 
 // find returns a claim's account, nil if it has no limits and never had. A
@@ -164,6 +192,7 @@ func (b *Book) evict(n int) {
 		b.order[last] = nil
 		b.order = b.order[:last]
 		delete(b.accounts, a.owner)
+		a.gone, a.peers = true, nil
 		b.count(a.owner, -1)
 	}
 }
@@ -218,7 +247,7 @@ func (a *Account) began(tick int64) {
 	}
 	a.born = tick
 	if c := a.counter(sluice.RunTime, sluice.PerRun); c != nil {
-		c.at = tick
+		c.setFirst(tick)
 	}
 }
 

@@ -8,10 +8,12 @@ import (
 	"sluice"
 )
 
-// counter counts one dimension over one window for one account. What its fields
-// mean depends on the window:
+// counter counts one dimension over one window for one account. There are very many
+// of them, so each is 72 bytes without a pointer, and what its fields mean depends on
+// the window:
 //
 //   - a gauge (no window) has held alone;
+//
 //   - a bucket (second, minute) has level, what can be taken now; held, what live
 //     reservations have taken; and returnable, a bound on how much of that may
 //     still come back. Invariant: level + returnable ≤ amount. What would exceed it
@@ -19,33 +21,55 @@ import (
 //     refill would have been lost, so the hold can no longer return it. Else a long
 //     hold that used nothing would buy a second burst. overflow is the sum of that;
 //     what a hold can return is its amount less the overflow since it was taken;
+//
 //   - a fixed window has two spans, the one in force and the one before it, so
 //     that a settlement finds the window of its reservation after a roll. A run is
-//     one span that never rolls; of its time, at is when it began and posted what
-//     has passed since.
+//     one span that never rolls; of its time, first is when it began, and what has
+//     passed since is posted.
+//
+//     field         bucket        span
+//     held          Σ of live holds, of a span of those that were taken in it
+//     level         level         posted
+//     at            last refill   start, its identity: a Unix second, 1 for a run
+//     part          part          start of the one before; of the time of a run, first
+//     returnable    returnable    posted of the one before
+//     overflow      overflow      held of the one before
 //
 // A counter lives as long as its account, at the same index, since reservations
 // refer to it by index. A limit that is no longer configured has Amount 0: it
 // refuses nothing and still counts.
 type counter struct {
 	limit sluice.Limit
-	held  int64 // Σ of live holds; not used by windows
+	held  int64
 	over  int64 // Σ over live holds of (bound − hold): what may yet become debt
 
-	level      int64 // bucket: negative is debt
-	returnable int64 // bucket: at least what live holds can return, at most held
-	overflow   int64 // bucket: total, ever
-	part       int64 // bucket: the fraction of a unit refilled, in units of 1/period
-	at         int64 // bucket: tick of the last refill; time of a run: of its first request
-
-	current, previous span
+	level      int64 // negative is debt
+	returnable int64 // at least what live holds can return, at most held
+	overflow   int64 // total, ever
+	part       int64 // the fraction of a unit refilled, in units of 1/period
+	at         int64 // a tick
 }
 
-// span is what one window has taken.
-type span struct {
-	start  int64 // Unix second; its identity. 1 for a run
-	posted int64
-	held   int64 // Σ of live holds that were taken in it
+// newCounter is a counter that has counted nothing.
+func newCounter(l sluice.Limit, tick int64) counter {
+	if spans(l.Window) || l.Window == sluice.NoWindow {
+		return counter{limit: l}
+	}
+	return counter{limit: l, level: l.Amount, at: tick}
+}
+
+// start, posted and first are of a span.
+func (c *counter) start() int64      { return c.at }
+func (c *counter) posted() int64     { return c.level }
+func (c *counter) first() int64      { return c.part }
+func (c *counter) setFirst(at int64) { c.part = at }
+
+// previous is what the window before this one took.
+func (c *counter) previous() int64 {
+	if !c.limit.Window.Fixed() {
+		return 0
+	}
+	return c.returnable
 }
 
 // spans reports whether a window is counted by spans.
@@ -66,18 +90,23 @@ func (c *counter) refresh(tick int64, cal *calendar) {
 	switch {
 	case w == sluice.NoWindow:
 	case spans(w):
-		if c.current.start < cal.start[w] {
-			if c.current.start != 0 {
-				c.previous = c.current
-			}
-			c.current = span{start: cal.start[w]}
+		if start := cal.start[w]; c.at < start {
+			c.roll(start)
 		}
 		if c.limit.Dimension == sluice.RunTime {
-			c.current.posted = max(tick-c.at, 0)
+			c.level = max(tick-c.part, 0)
 		}
 	default:
 		c.refill(tick)
 	}
+}
+
+// roll puts the span that begins at start into force.
+func (c *counter) roll(start int64) {
+	if c.at != 0 {
+		c.part, c.returnable, c.overflow = c.at, c.level, c.held
+	}
+	c.at, c.level, c.held = start, 0, 0
 }
 
 // refill adds amount × elapsed ÷ period, exactly: what does not make a whole
@@ -143,7 +172,7 @@ func (c *counter) hold(n int64) int64 {
 }
 
 // free is what can be taken now; negative in debt.
-func (c *counter) free() int64 { return c.freeIn(c.current.start) }
+func (c *counter) free() int64 { return c.freeIn(c.at) }
 
 // freeIn is what can be taken in a fixed window. One that is no longer kept has
 // room for anything: it is over, and nobody else can be refused by it.
@@ -153,11 +182,13 @@ func (c *counter) freeIn(window int64) int64 {
 	case w == sluice.NoWindow:
 		return c.limit.Amount - c.held
 	case spans(w):
-		s := c.span(window)
-		if s == nil {
-			return c.limit.Amount
+		switch window {
+		case c.at:
+			return add(c.limit.Amount, -add(c.level, c.held))
+		case c.part:
+			return add(c.limit.Amount, -add(c.returnable, c.overflow))
 		}
-		return add(c.limit.Amount, -add(s.posted, s.held))
+		return c.limit.Amount
 	default:
 		return c.level
 	}
@@ -167,7 +198,7 @@ func (c *counter) freeIn(window int64) int64 {
 // in debt, but nothing does after a run's time.
 func (c *counter) fits(h int64) bool {
 	if c.limit.Dimension == sluice.RunTime {
-		return c.current.posted < c.limit.Amount
+		return c.level < c.limit.Amount
 	}
 	return h <= 0 || c.free() >= h
 }
@@ -176,7 +207,7 @@ func (c *counter) fits(h int64) bool {
 // window in force, or the overflow of a bucket.
 func (c *counter) mark() int64 {
 	if spans(c.limit.Window) {
-		return c.current.start
+		return c.at
 	}
 	return c.overflow
 }
@@ -188,8 +219,11 @@ func (c *counter) take(h, mark int64) {
 	case w == sluice.NoWindow:
 		c.held += h
 	case spans(w):
-		if s := c.span(mark); s != nil {
-			s.held += h
+		switch mark {
+		case c.at:
+			c.held += h
+		case c.part:
+			c.overflow += h
 		}
 	default:
 		c.held += h
@@ -209,9 +243,13 @@ func (c *counter) settle(h, actual, mark int64) {
 	case w == sluice.NoWindow:
 		c.held -= h
 	case spans(w):
-		if s := c.span(mark); s != nil {
-			s.held -= h
-			s.posted = add(s.posted, actual)
+		switch mark {
+		case c.at:
+			c.held -= h
+			c.level = add(c.level, actual)
+		case c.part:
+			c.overflow -= h
+			c.returnable = add(c.returnable, actual)
 		}
 	default:
 		own := max(0, h-(c.overflow-mark))
@@ -224,16 +262,6 @@ func (c *counter) settle(h, actual, mark int64) {
 	}
 }
 
-func (c *counter) span(window int64) *span {
-	switch window {
-	case c.current.start:
-		return &c.current
-	case c.previous.start:
-		return &c.previous
-	}
-	return nil
-}
-
 // used and inFlight are the figures that a refusal and a dump show.
 func (c *counter) used() int64 {
 	w := c.limit.Window
@@ -241,18 +269,13 @@ func (c *counter) used() int64 {
 	case w == sluice.NoWindow:
 		return 0
 	case spans(w):
-		return c.current.posted
+		return c.level
 	default:
 		return max(0, add(c.limit.Amount, -add(c.level, c.returnable)))
 	}
 }
 
-func (c *counter) inFlight() int64 {
-	if spans(c.limit.Window) {
-		return c.current.held
-	}
-	return c.held
-}
+func (c *counter) inFlight() int64 { return c.held }
 
 // pending is how much of what is held would be free again if it were returned.
 func (c *counter) pending() int64 {
@@ -289,7 +312,7 @@ func (c *counter) atRest() bool {
 	case w == sluice.NoWindow:
 		return c.held == 0
 	case spans(w):
-		return c.current.posted == 0 && c.current.held == 0
+		return c.level == 0 && c.held == 0
 	default:
 		return c.held == 0 && c.level >= c.limit.Amount
 	}

@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"math/bits"
 	"time"
 
 	"sluice"
@@ -177,10 +178,10 @@ func (b *Book) TakeGauges(r *Reservation, need Amounts) (blocked *Account) {
 		if out && r.isShadow(n) {
 			continue
 		}
-		for i := range a.counters {
-			c := &a.counters[i]
+		for m := a.gauges; m != 0; m &= m - 1 {
+			c := &a.counters[bits.TrailingZeros64(m)]
 			d := c.limit.Dimension
-			if !d.Gauge() || c.limit.Amount == 0 || c.fits(c.hold(need[d])) {
+			if c.limit.Amount == 0 || c.fits(c.hold(need[d])) {
 				continue
 			}
 			if !r.isShadow(n) {
@@ -195,10 +196,9 @@ func (b *Book) TakeGauges(r *Reservation, need Amounts) (blocked *Account) {
 		if out && r.isShadow(n) {
 			continue
 		}
-		for i := range a.counters {
-			if c := &a.counters[i]; c.limit.Dimension.Gauge() {
-				r.take(n, i, b.limited(c, need))
-			}
+		for m := a.gauges; m != 0; m &= m - 1 {
+			i := bits.TrailingZeros64(m)
+			r.take(n, i, b.limited(&a.counters[i], need))
 		}
 	}
 	return nil

@@ -58,7 +58,7 @@ func (b *Book) View(now time.Time, a *Account, to []CounterView) []CounterView {
 	for i := range a.counters {
 		c := &a.counters[i]
 		c.refresh(b.tick, &b.calendar)
-		to = append(to, CounterView{Limit: c.limit, Used: c.used(), Held: c.inFlight(), Remaining: c.free(), Exposed: c.over, Previous: c.previous.posted})
+		to = append(to, CounterView{Limit: c.limit, Used: c.used(), Held: c.inFlight(), Remaining: c.free(), Exposed: c.over, Previous: c.previous()})
 	}
 	return to
 }
