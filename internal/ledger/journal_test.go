@@ -211,7 +211,7 @@ func TestTornBeforeAnEmptySegment(t *testing.T) {
 	whole, err := os.ReadFile(segmentPath(dir, 1))
 	must(t, err)
 	sub := t.TempDir()
-	for _, next := range [][]byte{header(2), make([]byte, headerLen), header(2)[:7], {}} {
+	for _, next := range [][]byte{header(2), make([]byte, headerLen), append(header(2)[:12], make([]byte, 8)...), header(2)[:7], {}} {
 		for _, n := range []int64{first, first + 9, int64(len(whole)) - 1, int64(len(whole))} {
 			must(t, os.WriteFile(segmentPath(sub, 1), whole[:n], 0o600), os.WriteFile(segmentPath(sub, 2), next, 0o600))
 			for life := range 2 { // the second finds what the first has mended

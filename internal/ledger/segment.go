@@ -62,10 +62,15 @@ func header(seq uint32) []byte {
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
+// wholeHeader reports whether a header is as it was written.
+func wholeHeader(b []byte) bool {
+	return string(b[:8]) == magic && binary.LittleEndian.Uint32(b[16:]) == crc32.Checksum(b[:16], castagnoli)
+}
+
 // checkHeader says what is wrong with a whole header, nil if nothing.
 func checkHeader(b []byte, seq uint32) error {
 	switch {
-	case string(b[:8]) != magic, binary.LittleEndian.Uint32(b[16:]) != crc32.Checksum(b[:16], castagnoli):
+	case !wholeHeader(b):
 		return errors.New("its header is damaged")
 	case binary.LittleEndian.Uint32(b[8:]) != formatVersion:
 		return fmt.Errorf("it has format %d and this version of sluice reads format %d", binary.LittleEndian.Uint32(b[8:]), formatVersion)
@@ -128,7 +133,7 @@ func scan(f io.ReaderAt, path string, seq uint32, fill func(from, to int64) erro
 	if err != nil && err != io.EOF {
 		return 0, fmt.Errorf("read %s: %w", path, err)
 	}
-	if fill != nil && (len(head) < headerLen || len(head) == headerLen && len(bytes.TrimLeft(head, "\x00")) == 0) {
+	if fill != nil && (len(head) < headerLen || len(head) == headerLen && !wholeHeader(head)) {
 		return 0, nil // died while it was created
 	}
 	if len(head) < headerLen {
