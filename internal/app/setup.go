@@ -106,7 +106,7 @@ func (a *App) setup(ctx context.Context) error {
 		Hooks: hooks.Exchange(),
 	})
 	a.proxy = proxy.New(proxy.Options{
-		Exchange: exchanges, Identify: a.identify, Table: table,
+		Exchange: exchanges, Identify: a.identify, Table: table, Look: a.gate.Look,
 		Log: func(r *proxy.Record) {
 			ended := telemetry.Request(*r)
 			a.metrics.Request(&ended)

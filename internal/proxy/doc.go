@@ -40,6 +40,12 @@
 // request with both a transfer encoding and a length, and lines that end in LF
 // alone. HTTP/2 is not spoken: there is no TLS here.
 //
+// # Where a request stands
+//
+// GET /v1/sluice/requests/{id} tells the caller about an open request of its own
+// project: position, expected wait, what was predicted. A client knows the id from
+// sluice-request-id, which a stream gets with the first comment.
+//
 // # Shutdown
 //
 // [Proxy.LameDuck] makes readiness fail and connections close after their

@@ -12,6 +12,7 @@ import (
 
 	"sluice"
 	"sluice/internal/auth"
+	"sluice/internal/engine"
 	"sluice/internal/exchange"
 	"sluice/internal/route"
 	"sluice/internal/wire"
@@ -33,6 +34,9 @@ type Options struct {
 	// Identify finds who a credential belongs to. Its error is a *sluice.Error.
 	Identify func(credential string) (sluice.Principal, error)
 	Table    func() *route.Table
+	// Look finds an open request, for its own caller (admit.Gate.Look); nil has
+	// none.
+	Look func(z engine.Zoom, limit int) engine.View
 
 	Log   func(*Record) // called once for each request, at its end
 	Ready func() bool   // what readiness depends on beside LameDuck; nil is always
@@ -105,6 +109,8 @@ func (p *Proxy) Handler() http.Handler {
 	}
 	mux.HandleFunc("GET /v1/models", p.unread((*call).listModels))
 	mux.HandleFunc("GET /v1/models/{id...}", p.unread((*call).oneModel))
+	mux.HandleFunc("GET /v1/sluice/requests/{id}", p.unread((*call).openRequest))
+	mux.HandleFunc("/v1/sluice/requests/{id}", p.unread(wrongMethod(http.MethodGet)))
 	mux.HandleFunc("/v1/models", p.unread(wrongMethod(http.MethodGet)))
 	mux.HandleFunc("/v1/models/{id...}", p.unread(wrongMethod(http.MethodGet)))
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
