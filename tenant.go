@@ -53,9 +53,11 @@ const (
 
 var limitModeNames = []string{"enforce", "shadow", "off"}
 
-func (m LimitMode) String() string                { return enumText(limitModeNames, m) }
-func (m LimitMode) MarshalText() ([]byte, error)  { return []byte(m.String()), nil }
-func (m *LimitMode) UnmarshalText(b []byte) error { return enumParse("limit mode", limitModeNames, b, m) }
+func (m LimitMode) String() string               { return enumText(limitModeNames, m) }
+func (m LimitMode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+func (m *LimitMode) UnmarshalText(b []byte) error {
+	return enumParse("limit mode", limitModeNames, b, m)
+}
 
 // Allows reports whether the key may ask for the model.
 func (p *Policy) Allows(m ModelID) bool {

@@ -52,9 +52,9 @@ type Scope uint8
 // The scopes, narrowest caller first, then those that callers share. A
 // rejection names the limit with the longest wait; of equal ones the first here.
 const (
-	ScopeKey Scope = iota
-	ScopeUser // tenant × end-user label
-	ScopeRun  // tenant × run id
+	ScopeKey  Scope = iota
+	ScopeUser       // tenant × end-user label
+	ScopeRun        // tenant × run id
 	ScopeProject
 	ScopeTenant
 	ScopeTenantModel

@@ -31,8 +31,10 @@ type keyFields struct {
 }
 
 func (f *keyFields) fields() admin.KeyFields {
-	return admin.KeyFields{Name: f.Name, Models: names(f.Model), Limits: limitsFlag(f.Limit), Expires: f.Expires,
-		PerRun: admin.RunLimits(limitsFlag(f.PerRun)), InputCeiling: f.InputCeiling, OutputCeiling: f.OutputCeiling}
+	return admin.KeyFields{
+		Name: f.Name, Models: names(f.Model), Limits: limitsFlag(f.Limit), Expires: f.Expires,
+		PerRun: admin.RunLimits(limitsFlag(f.PerRun)), InputCeiling: f.InputCeiling, OutputCeiling: f.OutputCeiling,
+	}
 }
 
 type keyListCmd struct {
