@@ -15,6 +15,7 @@ const (
 	hAnthropicVersion = "Anthropic-Version"
 	hAuthorization    = "Authorization"
 	hContentType      = "Content-Type"
+	hLoadFormat       = "Endpoint-Load-Metrics-Format"
 	hUserAgent        = "User-Agent"
 	hXAPIKey          = "X-Api-Key"
 )
@@ -26,6 +27,7 @@ var (
 	valueIdentity = []string{"identity"}
 	valueAgent    = []string{"sluice"}
 	valueVersion  = []string{AnthropicVersion}
+	valueText     = []string{"TEXT"}
 )
 
 // header builds what is sent: those of the client's headers that may pass, what
@@ -51,6 +53,9 @@ func (t *Target) header(client http.Header, stream bool) http.Header {
 		if !t.APIKey.Empty() {
 			h[hAuthorization] = []string{"Bearer " + t.APIKey.Reveal()}
 		}
+	}
+	if t.MetricsEvery > 0 {
+		h[hLoadFormat] = valueText
 	}
 	maps.Copy(h, t.Header)
 	return h

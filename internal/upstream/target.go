@@ -29,6 +29,9 @@ type Target struct {
 	// Engine names the server where it is known ("vllm", "sglang", "llamacpp",
 	// "ollama"); empty for a hosted provider.
 	Engine string
+	// MetricsEvery is how often the server is asked for its own load, and that its
+	// answers are to tell of it; 0 does neither.
+	MetricsEvery time.Duration
 	// Header is added to every request, such as an organization.
 	Header http.Header
 	// AllowPrivate lets the host resolve to private addresses. A BaseURL that
