@@ -204,6 +204,11 @@ func (b *builder) backend(path string, x *Backend) *route.Backend {
 		Region: x.Region, Domain: x.domain(), Weight: x.Weight,
 		Capacity: route.Capacity{
 			Concurrency: int64(x.Capacity.Concurrency), KVTokens: sluice.Tokens(x.Capacity.KVTokens), PrefillTokens: sluice.Tokens(x.Capacity.PrefillTokens),
+			Adaptive: x.Capacity.Adaptive, TokenTime: time.Duration(x.Capacity.TokenTime), QueueDelay: time.Duration(x.Capacity.QueueDelay),
+			Rates: route.Rates{
+				route.RateRequests: int64(x.Capacity.RequestsPerMinute), route.RateInput: int64(x.Capacity.InputTokensPerMinute),
+				route.RateOutput: int64(x.Capacity.OutputTokensPerMinute), route.RateTokens: int64(x.Capacity.TokensPerMinute),
+			},
 		},
 		Context: sluice.Tokens(x.Context), MaxOutput: sluice.Tokens(x.MaxOutput),
 		StopsOnCancel: first(x.StopsOnCancel, p.StopsOnCancel, p.Engine != "" || p.Simulated),
@@ -212,6 +217,17 @@ func (b *builder) backend(path string, x *Backend) *route.Backend {
 	b.price(path, out, x, p)
 	b.s.Targets[out.ID] = b.target(path, x, p)
 	return out
+}
+
+// metricsEvery is how often an engine is asked for its load.
+func (p *Provider) metricsEvery() time.Duration {
+	switch {
+	case p.Metrics != nil:
+		return time.Duration(*p.Metrics)
+	case p.Engine == "vllm", p.Engine == "sglang":
+		return time.Second
+	}
+	return 0
 }
 
 // domain is the backend's failure domain.
@@ -319,7 +335,7 @@ func (b *builder) target(path string, x *Backend, p *Provider) *upstream.Target 
 		return nil
 	}
 	t := &upstream.Target{
-		BaseURL: u, Dialect: wire.Dialect(p.Dialect), Engine: string(p.Engine), AllowPrivate: p.AllowPrivate || p.Simulated,
+		BaseURL: u, Dialect: wire.Dialect(p.Dialect), Engine: string(p.Engine), MetricsEvery: p.metricsEvery(), AllowPrivate: p.AllowPrivate || p.Simulated,
 		Header: make(http.Header), Timeouts: p.Timeouts.upstream(), LostBound: p.LostCharge == LostBound,
 	}
 	switch {

@@ -87,6 +87,7 @@ type Provider struct {
 	Catalog       string             `json:"catalog,omitempty" jsonschema:"the provider's name in the built-in catalogue of prices, if it is not the name here"`
 	Timeouts      Timeouts           `json:"timeouts,omitzero" jsonschema:"deadlines of one attempt"`
 	StopsOnCancel *bool              `json:"stops_on_cancel,omitempty" jsonschema:"whether generation and billing stop when the connection closes; true for an engine, else false"`
+	Metrics       *Duration          `json:"metrics,omitempty" jsonschema:"how often an engine is asked for its load, at /metrics beside the version of its address; 1s for vllm and sglang if left out, 0s asks nothing"`
 	LostCharge    LostCharge         `json:"lost_charge,omitempty" jsonschema:"what an attempt is charged whose usage never became known: estimate, or bound (all that it could have cost)"`
 	Price         *Price             `json:"price,omitempty" jsonschema:"price of every model here that has none of its own: RATES, or free"`
 	UnknownPrice  *UnknownPrice      `json:"unknown_price,omitzero" jsonschema:"as at the top, for this provider"`
@@ -167,9 +168,16 @@ func (b *Backend) setDefaults() { b.Weight = 1 }
 
 // Capacity is what a backend holds at a time.
 type Capacity struct {
-	Concurrency   Count `json:"concurrency,omitempty" jsonschema:"requests; 16 if left out, whatever the account or engine would take, and the check warns of it"`
-	KVTokens      Count `json:"kv_tokens,omitempty" jsonschema:"input and held output tokens of all requests; no bound if left out"`
-	PrefillTokens Count `json:"prefill_tokens,omitempty" jsonschema:"uncached input tokens of requests that have not answered yet; no bound if left out"`
+	Concurrency           Count    `json:"concurrency,omitempty" jsonschema:"requests; found out from how its answers come, starting at 16, if left out"`
+	Adaptive              bool     `json:"adaptive,omitempty" jsonschema:"find out how many requests are good for it, concurrency being the most"`
+	TokenTime             Duration `json:"token_time,omitempty" jsonschema:"longest time for an output token that an adaptive concurrency accepts; three times that of the idle backend if left out"`
+	QueueDelay            Duration `json:"queue_delay,omitempty" jsonschema:"longest wait inside the backend, beyond the request's own prefill, that an adaptive concurrency accepts; 500ms if left out"`
+	RequestsPerMinute     Count    `json:"requests_per_minute,omitempty" jsonschema:"the provider's rate; what its answers say of it lowers what is left, and is all there is if left out"`
+	InputTokensPerMinute  Count    `json:"input_tokens_per_minute,omitempty" jsonschema:"likewise"`
+	OutputTokensPerMinute Count    `json:"output_tokens_per_minute,omitempty" jsonschema:"likewise"`
+	TokensPerMinute       Count    `json:"tokens_per_minute,omitempty" jsonschema:"likewise, input and output together"`
+	KVTokens              Count    `json:"kv_tokens,omitempty" jsonschema:"input and held output tokens of all requests; no bound if left out"`
+	PrefillTokens         Count    `json:"prefill_tokens,omitempty" jsonschema:"uncached input tokens of requests that have not answered yet; no bound if left out"`
 }
 
 // Model is a public name and the pools that serve it.

@@ -46,7 +46,6 @@ func TestSamplesLoad(t *testing.T) {
 		"design.yaml": {
 			"pools.chat-eu.backends[0]: backend gpu-a has no price: requests to it are refused",
 			"pools.chat-eu.backends[1]: backend gpu-b has no price: requests to it are refused",
-			`pools.chat-hosted.backends[0]: backend "oai" names no concurrency: at most 16 requests run there at a time, further ones wait`,
 			"models.fast.fallback[0].evaluated: not yet in force",
 		},
 		"sluice.yaml": {"models.fast.fallback[0].evaluated: not yet in force"},

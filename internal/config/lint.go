@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"sluice/internal/route"
 )
 
 // Lint tells what is allowed and questionable. Compile adds what it takes a
@@ -135,12 +134,11 @@ func (l *linter) pool(path, name string, p *Pool) {
 	l.warn(path, "name it at a model, or remove it", "no model uses the pool")
 }
 
-// backend warns of a capacity that nobody has chosen: it is far below what most
-// accounts and engines take.
+// backend warns of objectives that nothing follows.
 func (l *linter) backend(path string, b *Backend) {
-	if b.Capacity.Concurrency == 0 && !l.c.Providers[b.Provider].Simulated {
-		l.warn(path, "add capacity: {concurrency: N}, as many requests as the account or engine takes at a time",
-			"backend %q names no concurrency: at most %d requests run there at a time, further ones wait", b.Name, route.DefaultConcurrency)
+	if c := &b.Capacity; c.Concurrency > 0 && !c.Adaptive && (c.TokenTime > 0 || c.QueueDelay > 0) {
+		l.warn(join(path, "capacity"), "add adaptive: true, or leave token_time and queue_delay out",
+			"the concurrency of backend %q is fixed at %d: token_time and queue_delay are not followed", b.Name, c.Concurrency)
 	}
 }
 

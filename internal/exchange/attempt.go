@@ -72,9 +72,13 @@ func (t *turn) attempt(ctx context.Context) *attempt {
 	a.times.head = since(a.times.sent)
 	a.provider = wire.ProviderRequestID(ans.Header)
 	t.head = &Head{Status: ans.Status, Upstream: ans.Header, Grant: a.place, Queued: t.queued, Dropped: t.dropped(a, edit)}
+	hints := t.hints(a, ans)
+	if ans.Status < 400 {
+		t.tell(hints)
+	}
 	switch {
 	case ans.Status >= 400:
-		t.refusedBy(a, ans)
+		t.refusedBy(a, ans, hints)
 	case t.r.Head.Stream && !ans.Events:
 		t.fail(a, &upstream.Error{Reason: sluice.UpstreamMalformed, Sent: true, What: "no event stream"})
 	case t.r.Head.Stream:
@@ -200,8 +204,9 @@ func (t *turn) fail(a *attempt, e *upstream.Error) {
 }
 
 // refusedBy notes a backend's own error answer.
-func (t *turn) refusedBy(a *attempt, ans *upstream.Answer) {
+func (t *turn) refusedBy(a *attempt, ans *upstream.Answer, hints engine.Signal) {
 	ref := wire.Refused(t.r.Head.Op.Dialect(), ans.Status, ans.Header, ans.Refusal)
+	t.tell(limited(hints, &ref))
 	a.refused, a.failure = true, ref.Err()
 	if ans.Status >= 500 {
 		a.tap.Body(ans.Refusal) // some tell what was billed all the same

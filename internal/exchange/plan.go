@@ -46,7 +46,7 @@ func (t *turn) call() (engine.Call, *sluice.Error) {
 	c := engine.Call{
 		ID: r.ID, Principal: r.Principal, Model: sluice.ModelID(h.Model), Dialect: string(h.Op.Dialect()),
 		Class: r.Class, Task: r.Task, Work: w, Least: t.plan.least, Bytes: int64(len(r.Body)), MaxWait: r.MaxWait,
-		Free: r.Free, Streaming: h.Stream, RunLimits: r.RunLimits,
+		Free: r.Free, Streaming: h.Stream, Choices: int64(t.choices()), RunLimits: r.RunLimits,
 		Counted: t.showsAll(table, m),
 	}
 	if e := t.aboveCeiling(w.Input); e != nil {
