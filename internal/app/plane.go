@@ -146,7 +146,7 @@ func (a *App) levels() telemetry.Levels {
 		level := telemetry.PoolLevel{Pool: p.ID, Classes: p.Classes, Contracts: p.Contracts, Gathering: p.Gathering != nil}
 		for _, b := range p.Backends {
 			level.Inflight += b.Running
-			l.Backends = append(l.Backends, telemetry.BackendLevel{Backend: b.ID, Inflight: b.Running, KVTokens: b.KVTokens, Healthy: b.Health == "healthy"})
+			l.Backends = append(l.Backends, backendLevel(&b))
 		}
 		l.Pools = append(l.Pools, level)
 	}

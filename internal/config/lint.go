@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
 )
 
 // Lint tells what is allowed and questionable. Compile adds what it takes a

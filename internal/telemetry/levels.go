@@ -40,6 +40,11 @@ type BackendLevel struct {
 	Inflight int64
 	KVTokens sluice.Tokens
 	Healthy  bool
+	Limit    int64 // attempts that it may be given at a time
+
+	KVUsage     float64 // used part of its memory as the engine told last, from 0 to 1
+	KVUsageTold bool
+	RatesLeft   map[string]int64 // of the provider, by rate; negative is debt
 }
 
 // levels collects Levels.
@@ -50,6 +55,7 @@ type levels struct {
 	inflight                                       *prometheus.Desc
 	queue                                          queueDescs
 	backendInflight, backendKV, backendHealthy     *prometheus.Desc
+	backendLimit, backendKVUsage, backendRate      *prometheus.Desc
 	journalEntries, journalAge, journalOpen        *prometheus.Desc
 	snapshotTenants, snapshotKeys, snapshotAge, up *prometheus.Desc
 }
@@ -61,6 +67,9 @@ func newLevels(m *Metrics) *levels {
 		queue:           newQueueDescs(m),
 		backendInflight: m.desc("sluice_backend_inflight", "gauge", "Attempts in flight, by backend.", "backend"),
 		backendKV:       m.desc("sluice_backend_kv_tokens", "gauge", "Tokens of key-value memory held, by backend.", "backend"),
+		backendLimit:    m.desc("sluice_backend_limit", "gauge", "Attempts that the backend may be given at a time: configured, or found from its answers.", "backend"),
+		backendKVUsage:  m.desc("sluice_backend_kv_usage", "gauge", "Used part of the engine's key-value memory as it told last, from 0 to 1.", "backend"),
+		backendRate:     m.desc("sluice_backend_rate_remaining", "gauge", "What is left of the provider's rates, by backend and rate; negative is debt.", "backend", "rate"),
 		backendHealthy:  m.desc("sluice_backend_healthy", "gauge", "1 when the backend takes work, 0 when it is left out.", "backend"),
 		journalEntries:  m.desc("sluice_journal_lag_entries", "gauge", "Settled entries that the store does not have yet."),
 		journalAge:      m.desc("sluice_journal_lag_seconds", "gauge", "Age of the oldest settled entry that the store does not have yet."),
@@ -79,7 +88,7 @@ func (m *Metrics) Watch(f func() Levels) { m.levels.read.Store(&f) }
 // Describe implements prometheus.Collector.
 func (l *levels) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		l.inflight, l.backendInflight, l.backendKV, l.backendHealthy, l.journalEntries,
+		l.inflight, l.backendInflight, l.backendKV, l.backendLimit, l.backendKVUsage, l.backendRate, l.backendHealthy, l.journalEntries,
 		l.journalAge, l.journalOpen, l.snapshotTenants, l.snapshotKeys, l.snapshotAge, l.up,
 	} {
 		ch <- d
@@ -121,7 +130,7 @@ func (l *levels) pools(all []PoolLevel, gauge func(*prometheus.Desc, float64, ..
 	}
 }
 
-// backends does the same; of several in one series the worst health shows.
+// backends does the same; of several in one series the worst health and the fullest memory show.
 func (l *levels) backends(all []BackendLevel, gauge func(*prometheus.Desc, float64, ...string)) {
 	sum := make(map[string]BackendLevel, len(all))
 	for _, b := range all {
@@ -130,12 +139,27 @@ func (l *levels) backends(all []BackendLevel, gauge func(*prometheus.Desc, float
 		s.Inflight += b.Inflight
 		s.KVTokens += b.KVTokens
 		s.Healthy = b.Healthy && (!seen || s.Healthy)
+		s.Limit += b.Limit
+		s.KVUsage, s.KVUsageTold = max(s.KVUsage, b.KVUsage), s.KVUsageTold || b.KVUsageTold
+		for rate, left := range b.RatesLeft {
+			if s.RatesLeft == nil {
+				s.RatesLeft = make(map[string]int64)
+			}
+			s.RatesLeft[rate] += left
+		}
 		sum[name] = s
 	}
 	for name, s := range sum {
 		gauge(l.backendInflight, float64(s.Inflight), name)
 		gauge(l.backendKV, float64(s.KVTokens), name)
 		gauge(l.backendHealthy, oneIf(s.Healthy), name)
+		gauge(l.backendLimit, float64(s.Limit), name)
+		if s.KVUsageTold {
+			gauge(l.backendKVUsage, s.KVUsage, name)
+		}
+		for rate, left := range s.RatesLeft {
+			gauge(l.backendRate, float64(left), name, rate)
+		}
 	}
 }
 
