@@ -25,20 +25,25 @@ func (e *Engine) Advance(now time.Time) []Grant {
 				again = true // a request has moved to a pool that may have been served already
 			}
 		}
+		if !again {
+			again = e.endWaits(now) // what leaves may have kept others back
+		}
 	}
-	e.endWaits(now)
 	e.answers, e.told = e.told.reset(), e.answers
 	return e.told.grants
 }
 
-// endWaits ends the waits that were to be over by a moment.
-func (e *Engine) endWaits(by time.Time) {
+// endWaits ends the waits that were to be over by a moment. It reports whether
+// there were any.
+func (e *Engine) endWaits(by time.Time) (any bool) {
 	for _, p := range e.pools {
 		for it := p.queue.Due(by); it != nil; it = p.queue.Due(by) {
 			r := it.Value.(*request)
 			e.endWait(r, e.waitedTooLong(e.now, r))
+			any = true
 		}
 	}
+	return any
 }
 
 // answers is what Advance returns, and the memory that it refers to. Two of them
