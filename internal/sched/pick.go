@@ -89,7 +89,7 @@ func (q *Queue) ofClass(c *class, room Room) *Item {
 		at := -1
 		for i, l := range c.lanes {
 			if i < 64 && tried&(1<<i) == 0 && l.seats.Len() > 0 &&
-				(at < 0 || l.seats.elems[0].less(&c.lanes[at].seats.elems[0])) {
+				(at < 0 || l.before(c.lanes[at])) {
 				at = i
 			}
 		}
@@ -115,6 +115,24 @@ func (q *Queue) ofClass(c *class, room Room) *Item {
 		}
 	}
 	return nil
+}
+
+// before orders lanes by what is served next in each. The same tenant stands first
+// in two of them where its requests differ in the backends that can serve them: then
+// its projects' order counts, and within one the order of arrival.
+func (l *lane) before(o *lane) bool {
+	a, b := l.seats.Top(), o.seats.Top()
+	if a.tenant != b.tenant {
+		return l.seats.elems[0].less(&o.seats.elems[0])
+	}
+	p, q := a.nodes.Top().project, b.nodes.Top().project
+	switch {
+	case p.vt != q.vt:
+		return p.vt < q.vt
+	case p != q:
+		return p.id < q.id
+	}
+	return a.head().less(b.head())
 }
 
 // open reports whether something of the lane could start, whatever its size.
