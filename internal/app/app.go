@@ -47,6 +47,10 @@ type Options struct {
 
 	// OpenFile replaces the disk below the journal, for tests.
 	OpenFile func(path string, flag int) (ledger.File, error)
+
+	// SegmentBytes is the size at which the journal seals a segment, for tests in
+	// which many come and go; 0 is the journal's own.
+	SegmentBytes int64
 }
 
 // App is a running gateway.

@@ -70,7 +70,7 @@ func (a *App) setup(ctx context.Context) error {
 	a.store.there = make(chan struct{})
 	a.cleanup.push("close store", func(context.Context) error { return a.store.close() })
 	a.journal, err = ledger.OpenJournal(filepath.Join(settings.Data, "journal"), ledger.JournalOptions{
-		Sink: &a.store, RetryMax: drainRetry, Hooks: hooks.Journal(), OpenFile: a.o.OpenFile,
+		Sink: &a.store, RetryMax: drainRetry, Hooks: hooks.Journal(), OpenFile: a.o.OpenFile, SegmentBytes: a.o.SegmentBytes,
 	})
 	if err != nil {
 		return fmt.Errorf("open journal: %w", err)

@@ -44,6 +44,7 @@ type disk struct {
 	point failpoint
 	armed atomic.Bool // its steps count
 	told  *os.File    // nil to tell nothing
+	slow  time.Duration
 
 	mu   sync.Mutex
 	seen int // times that its step has come
@@ -58,7 +59,11 @@ func (d *disk) open(path string, flag int) (ledger.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &diskFile{File: f, d: d, name: filepath.Base(path), size: info.Size()}, nil
+	file := &diskFile{File: f, d: d, name: filepath.Base(path), size: info.Size()}
+	if flag&os.O_CREATE != 0 && d.told != nil {
+		_, err = d.told.WriteString(synced{file: file.name}.String())
+	}
+	return file, err
 }
 
 // next reports whether a step has come for the last time.
@@ -139,11 +144,12 @@ func (f *diskFile) Truncate(size int64) error {
 
 func (f *diskFile) Sync() error {
 	f.d.reach("sync.before")
+	began := time.Now() // before the look at what is there: what comes in between is not promised
 	f.mu.Lock()
 	size, dirty := f.size, f.dirty
 	f.dirty = time.Time{}
 	f.mu.Unlock()
-	began := time.Now()
+	time.Sleep(f.d.slow)
 	err := f.File.Sync()
 	if err == nil && f.d.told != nil {
 		s := synced{file: f.name, size: size, began: began, ended: time.Now()}
@@ -156,10 +162,10 @@ func (f *diskFile) Sync() error {
 	return err
 }
 
-// synced is one fsync that succeeded.
+// synced is one fsync that succeeded, or the creation of a file.
 type synced struct {
 	file         string
-	size         int64 // bytes that are on disk since
+	size         int64 // bytes that are on disk since; 0 when it is created
 	began, ended time.Time
 	waited       time.Duration // of the first write that it covers
 }

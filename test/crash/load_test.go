@@ -34,6 +34,7 @@ type load struct {
 	g      *gateway.Gateway
 	client *http.Client
 	rnd    func() *rand.Rand // one for each worker
+	make   func(rnd *rand.Rand, user string) (path, body, marker string)
 
 	sent atomic.Int64 // so far, and the number in the label
 	mu   sync.Mutex
@@ -44,7 +45,8 @@ func newLoad(g *gateway.Gateway, seed uint64) *load {
 	var n atomic.Uint64
 	return &load{
 		g: g, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}},
-		rnd: func() *rand.Rand { return rand.New(rand.NewPCG(seed, n.Add(1))) },
+		rnd:  func() *rand.Rand { return rand.New(rand.NewPCG(seed, n.Add(1))) },
+		make: request,
 	}
 }
 
@@ -77,7 +79,7 @@ func (l *load) run(ctx context.Context, n int) {
 func (l *load) one(ctx context.Context, rnd *rand.Rand) (reached, whole bool, user string) {
 	tenant := []string{hard, soft}[rnd.IntN(2)]
 	user = fmt.Sprintf("%s-%d", tenant, l.sent.Add(1))
-	path, body, marker := request(rnd, user)
+	path, body, marker := l.make(rnd, user)
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, l.g.URL(path), strings.NewReader(body))
 	if err != nil {
 		return false, false, user
@@ -96,9 +98,9 @@ func (l *load) one(ctx context.Context, rnd *rand.Rand) (reached, whole bool, us
 }
 
 // readAnswer reads an answer and reports whether its end came; a stream's is its
-// marker, before a clean end of the body.
+// marker, after which its client need not read on.
 func readAnswer(body io.Reader, marker string) bool {
-	seen := marker == ""
+	seen := false
 	lines := bufio.NewReader(body)
 	for {
 		line, err := lines.ReadString('\n')
@@ -106,35 +108,38 @@ func readAnswer(body io.Reader, marker string) bool {
 			seen = true
 		}
 		if err != nil {
-			return seen && err == io.EOF
+			return seen || marker == "" && err == io.EOF
 		}
 	}
 }
 
-// request makes a request of a mix: most are long streams, some have checkpoints,
-// some are short, some are no streams, some speak the other dialect.
+// request makes a request of a mix: many are long streams, some have checkpoints,
+// many are short, some are no streams, some speak the other dialect.
 func request(rnd *rand.Rand, user string) (path, body, marker string) {
 	tokens, extra, stream := 150+rnd.IntN(500), "", true
 	switch n := rnd.IntN(10); {
 	case n < 1:
-		tokens, extra = 2500, "[[gap=1ms]]"
-	case n < 3:
+		tokens, extra = 2500, "!gap=1ms"
+	case n < 5:
 		tokens = 5 + rnd.IntN(20)
-	case n < 4:
+	case n < 6:
 		tokens, stream = 30, false
 	}
-	prompt := fmt.Sprintf("Tell me of the water and its gates, at some length. [[tokens=%d]]%s", tokens, extra)
-	if rnd.IntN(5) == 0 {
-		body = fmt.Sprintf(`{"model":"claude","max_tokens":4000,"stream":%t,"metadata":{"user_id":%q},"messages":[{"role":"user","content":%q}]}`, stream, user, prompt)
-		path, marker = "/v1/messages", "event: message_stop"
-	} else {
-		body = fmt.Sprintf(`{"model":"fast","max_tokens":4000,"stream":%t,"user":%q,"messages":[{"role":"user","content":%q}]}`, stream, user, prompt)
-		path, marker = "/v1/chat/completions", "data: [DONE]"
-	}
+	path, body, marker = ask(rnd.IntN(5) == 0, stream, user, fmt.Sprintf("tokens=%d%s", tokens, extra))
 	if !stream {
 		marker = ""
 	}
 	return path, body, marker
+}
+
+// ask is a request in one of the dialects, and the line that ends its stream. say
+// tells the provider what to do.
+func ask(other, stream bool, user, say string) (path, body, marker string) {
+	prompt := "Tell me of the water and its gates, at some length. [[" + say + "]]"
+	if other {
+		return "/v1/messages", fmt.Sprintf(`{"model":"claude","max_tokens":8000,"stream":%t,"metadata":{"user_id":%q},"messages":[{"role":"user","content":%q}]}`, stream, user, prompt), "event: message_stop"
+	}
+	return "/v1/chat/completions", fmt.Sprintf(`{"model":"fast","max_tokens":8000,"stream":%t,"user":%q,"messages":[{"role":"user","content":%q}]}`, stream, user, prompt), "data: [DONE]"
 }
 
 // hold has one request of a tenant open at the provider until the returned

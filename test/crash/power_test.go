@@ -14,7 +14,7 @@ import (
 // powerSteps are where the power fails: at the fsync, where the most is unsynced,
 // and around the records that matter.
 var powerSteps = []failpoint{
-	{"sync.before", 30}, {"reserve.after", 40}, {"entry.after", 15}, {"sync.before", 5}, {"mark.after", 3}, {"checkpoint.after", 5},
+	{"sync.before", 30}, {"reserve.after", 40}, {"entry.after", 15}, {"mark.after", 3}, {"checkpoint.after", 5},
 }
 
 // TestPowerLoss shows what the fsyncs of the journal are worth. The process dies at
@@ -29,11 +29,12 @@ var powerSteps = []failpoint{
 // fsync had begun, and nothing older: the next fsync begins within 10 ms of the
 // first record that it covers.
 func TestPowerLoss(t *testing.T) {
-	rounds := size(t, "SLUICE_CRASH_ROUNDS", 4)
+	rounds := size(t, "SLUICE_CRASH_ROUNDS", 10)
 	seed := uint64(size(t, "SLUICE_CRASH_SEED", int(time.Now().UnixNano()&0xffff)+1))
 	t.Logf("SLUICE_CRASH_SEED=%d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	c := newCrash(t, seed)
+	c.p.trouble()
 	loss := &powerLoss{c: c, forgot: map[string]bool{}}
 	c.audit.missing, c.audit.unsettled = loss.missing, loss.unsettled
 	for round := range rounds {
@@ -42,11 +43,15 @@ func TestPowerLoss(t *testing.T) {
 			point = powerSteps[0] // so that something is lost for sure
 		}
 		point.n = 1 + rnd.IntN(point.n)
-		c.killAtStep(t, point)
-		loss.strike(t, rnd)
+		// Every other disk is slow: while it syncs much is written, and of what was
+		// written meanwhile nothing may be taken to be synced.
+		slow := time.Duration(round%2) * slowSync
+		c.killAtStep(t, point, slow)
+		loss.slow = slow > 0
+		loss.strike(t, losses[(round+int(seed))%len(losses)], rnd)
 		c.g.Start()
 		c.audit.check()
-		t.Logf("round %d: the power failed at %v; %d bytes were not synced, %s", round+1, point, loss.unsynced, loss.what)
+		t.Logf("round %d: the power failed at %v, a sync takes %v more; %d bytes were not synced, %s", round+1, point, slow, loss.unsynced, loss.what)
 		if t.Failed() {
 			t.FailNow()
 		}
@@ -68,11 +73,30 @@ func TestPowerLoss(t *testing.T) {
 	}
 }
 
+// slowSync is what an fsync of a slow disk takes.
+const slowSync = 40 * time.Millisecond
+
+// What is left of the bytes that were not synced.
+const (
+	lostAll    = "of which nothing is left"
+	lostEnd    = "of which a part is left"
+	lostZeros  = "with zeros in their place"
+	lostTorn   = "of which the last part is zeros"
+	lostPages  = "of which some pages are left"
+	lostRecord = "of which the last byte is another"
+)
+
+var losses = []string{lostAll, lostTorn, lostPages, lostRecord, lostEnd, lostZeros}
+
 func middle(sorted []time.Duration) time.Duration { return sorted[len(sorted)/2] }
+
+// headerLen is the length of a segment without records.
+const headerLen = 20
 
 // powerLoss takes away what was not synced, and knows what may be missing then.
 type powerLoss struct {
 	c        *crash
+	slow     bool
 	unsynced int64
 	what     string
 	synced   time.Time       // when the last fsync that succeeded began
@@ -82,7 +106,7 @@ type powerLoss struct {
 }
 
 // strike leaves the journal as a loss of power would.
-func (p *powerLoss) strike(t *testing.T, rnd *rand.Rand) {
+func (p *powerLoss) strike(t *testing.T, what string, rnd *rand.Rand) {
 	t.Helper()
 	told, err := readSynced(p.c.synced)
 	if err != nil {
@@ -91,7 +115,13 @@ func (p *powerLoss) strike(t *testing.T, rnd *rand.Rand) {
 	kept := map[string]int64{}
 	for _, s := range told {
 		kept[s.file] = s.size
+		if s.size <= headerLen { // of a segment that is being made: the records are in the one before
+			continue
+		}
 		p.synced = s.began
+		if p.slow {
+			continue
+		}
 		p.spans = append(p.spans, s.ended.Sub(s.began))
 		if s.waited > 0 {
 			p.waits = append(p.waits, s.waited)
@@ -101,8 +131,7 @@ func (p *powerLoss) strike(t *testing.T, rnd *rand.Rand) {
 	if err != nil || len(segments) == 0 {
 		t.Fatalf("no segments: %v", err)
 	}
-	p.unsynced = 0
-	p.what = []string{"of which nothing is left", "of which a part is left", "with zeros in their place", "of which some pages are left"}[rnd.IntN(4)]
+	p.unsynced, p.what = 0, what
 	for _, path := range segments {
 		info, err := os.Stat(path)
 		if err != nil {
@@ -125,18 +154,36 @@ func cut(path string, at, size int64, what string, rnd *rand.Rand) error {
 	if size <= at {
 		return nil
 	}
-	switch {
-	case strings.Contains(what, "part"):
+	switch what {
+	case lostEnd:
 		at += rnd.Int64N(size - at)
-	case strings.Contains(what, "zeros"):
+	case lostZeros, lostTorn:
+		if what == lostTorn {
+			at += rnd.Int64N(size - at)
+		}
 		if err := os.Truncate(path, at); err != nil {
 			return err
 		}
 		return os.Truncate(path, size)
-	case strings.Contains(what, "pages"):
+	case lostPages:
 		return dropPages(path, at, size, rnd)
+	case lostRecord:
+		return spoil(path, size-1)
 	}
 	return os.Truncate(path, at)
+}
+
+// spoil changes a byte.
+func spoil(path string, at int64) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	b := make([]byte, 1)
+	if _, err = f.ReadAt(b, at); err == nil {
+		_, err = f.WriteAt([]byte{^b[0]}, at)
+	}
+	return errors.Join(err, f.Close())
 }
 
 // dropPages puts zeros in the place of some of the pages, from a position on.

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
+	"time"
 
 	"sluice/internal/app"
 	"sluice/test/gateway"
@@ -19,7 +20,12 @@ const (
 	roleVariable   = "SLUICE_CRASH_VICTIM"    // set: be one
 	pointVariable  = "SLUICE_CRASH_FAILPOINT" // where it ends
 	syncedVariable = "SLUICE_CRASH_SYNCED"    // file that it tells its fsyncs in
+	slowVariable   = "SLUICE_CRASH_SLOW"      // how long each fsync takes more
 )
+
+// segmentBytes is the size of the victim's segments: some come and go in each of
+// its lives.
+const segmentBytes = 16 << 10
 
 func TestMain(m *testing.M) {
 	if os.Getenv(roleVariable) != "" {
@@ -51,12 +57,17 @@ func victim(args []string) error {
 		return err
 	}
 	d := &disk{point: point}
+	if slow := os.Getenv(slowVariable); slow != "" {
+		if d.slow, err = time.ParseDuration(slow); err != nil {
+			return err
+		}
+	}
 	if path := os.Getenv(syncedVariable); path != "" {
 		if d.told, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600); err != nil {
 			return err
 		}
 	}
-	o.OpenFile = d.open
+	o.OpenFile, o.SegmentBytes = d.open, segmentBytes
 	arm := make(chan os.Signal, 1)
 	signal.Notify(arm, armSignal)
 	go func() {
