@@ -58,11 +58,8 @@ func newCounter(l sluice.Limit, tick int64) counter {
 	return counter{limit: l, level: l.Amount, at: tick}
 }
 
-// start, posted and first are of a span.
-func (c *counter) start() int64      { return c.at }
-func (c *counter) posted() int64     { return c.level }
-func (c *counter) first() int64      { return c.part }
-func (c *counter) setFirst(at int64) { c.part = at }
+// setFirst says when a run began.
+func (c *counter) setFirst(tick int64) { c.part = tick }
 
 // previous is what the window before this one took.
 func (c *counter) previous() int64 {
