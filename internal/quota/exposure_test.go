@@ -87,7 +87,7 @@ func TestHostileLabels(t *testing.T) {
 	book.Bound(1000, 100)
 	limits := []sluice.Limit{limit(sluice.Requests, sluice.PerDay, 5)}
 	admitted := 0
-	const n = 200_000
+	const n = 50_000
 	r := &quota.Reservation{}
 	for i := range n {
 		now = now.Add(time.Millisecond)
