@@ -78,7 +78,7 @@ func poolRunning(p *admin.PoolStatus) (n int64) {
 // tenants, contracts, and what gathers. near tells of projects too.
 func queueText(b *strings.Builder, pools []admin.PoolStatus, near bool) error {
 	classes := view{columns: []string{"pool", "class", "waiting", "oldest", "running", "work/s", "share%", "fair%", "gap", "refused/min", "refused"}}
-	flows := view{columns: []string{"pool", "class", "tenant", "waiting", "oldest", "running", "work/s", "share%", "fair%", "lead", "refused/min", "refused", ""}}
+	flows := view{columns: []string{"pool", "class", "tenant", "waiting", "oldest", "running", "work/s", "share%", "fair%", "lead", "refused/min", "refused", "marks"}}
 	contracts := view{columns: []string{"pool", "contract of", "slots", "of", "kv tokens", "of", "inside", "overflow", "waiting", "idle part"}}
 	for i := range pools {
 		p := &pools[i]
