@@ -208,7 +208,8 @@ func (e *Engine) push(r *request, p *pool) {
 	w := r.work(r.bound)
 	need := r.needOfPlace()
 	r.item.Backends = p.set(r)
-	r.item.Need = sched.Amounts{sched.Slots: 1, sched.KV: int64(need.KV), sched.Prefill: int64(need.Prefill)}
+	kv, prefill := p.most(&r.item.Backends)
+	r.item.Need = sched.Amounts{sched.Slots: 1, sched.KV: min(int64(need.KV), kv), sched.Prefill: min(int64(need.Prefill), prefill)}
 	r.item.Cost = p.cost(max(0, w.Input-w.CachedInput), min(w.Output, w.OutputBound))
 	p.queue.Push(&r.item)
 }

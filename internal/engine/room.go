@@ -115,3 +115,23 @@ func (p *pool) keeps() *route.Place {
 	}
 	return p.kept
 }
+
+// most is the most memory and prefill that any backend of a set has. A request that
+// needs more has one to itself, which is all that it takes of the pool.
+func (p *pool) most(set *sched.Set) (kv, prefill int64) {
+	for i, pl := range p.places {
+		if set.Has(i) {
+			c := pl.Backend.Capacity
+			kv, prefill = max(kv, whole(int64(c.KVTokens))), max(prefill, whole(int64(c.PrefillTokens)))
+		}
+	}
+	return kv, prefill
+}
+
+// whole is a capacity, of which 0 is no bound.
+func whole(n int64) int64 {
+	if n == 0 {
+		return math.MaxInt64
+	}
+	return n
+}
