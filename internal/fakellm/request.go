@@ -222,6 +222,9 @@ func (s *Server) weighPrompt(a *ask, raw json.RawMessage, add func(string)) {
 	var lists [][]int64
 	switch {
 	case len(raw) == 0:
+	case flat(raw) > 0: // as of long prompts, whose decoding would cost more than all else
+		a.items++
+		a.raw += flat(raw)
 	case json.Unmarshal(raw, &text) == nil:
 		a.items++
 		add(text)
@@ -240,6 +243,17 @@ func (s *Server) weighPrompt(a *ask, raw json.RawMessage, add func(string)) {
 		}
 	}
 }
+
+// flat is how many numbers a list of whole numbers has; 0 if it is something else.
+// The text is valid JSON.
+func flat(raw []byte) (n int64) {
+	if len(raw) < 3 || raw[0] != '[' || raw[1] < '0' || bytes.IndexFunc(raw[1:len(raw)-1], notWhole) >= 0 {
+		return 0
+	}
+	return int64(bytes.Count(raw, []byte(","))) + 1
+}
+
+func notWhole(r rune) bool { return (r < '0' || r > '9') && r != ',' && r != ' ' }
 
 // instruction is what a prompt may tell the fake: [[tokens=130]] or, as after a
 // model's '!', [[die-after=3!gap=1s]].
