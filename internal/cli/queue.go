@@ -83,9 +83,7 @@ func queueText(b *strings.Builder, pools []admin.PoolStatus, near bool) error {
 	for i := range pools {
 		p := &pools[i]
 		classes.rows = append(classes.rows, classRows(p)...)
-		for _, r := range flowRows(p, near) {
-			flows.rows = append(flows.rows, r)
-		}
+		flows.rows = append(flows.rows, flowRows(p, near)...)
 		for _, k := range p.Contracts {
 			contracts.rows = append(contracts.rows, []string{
 				p.Pool, k.Tenant, count(k.Used.Slots), count(k.Reserve.Slots), count(k.Used.KV), count(k.Reserve.KV), count(k.Inside), count(k.Overflow), count(k.Waiting), strings.ReplaceAll(k.State, "_", " "),

@@ -112,6 +112,14 @@
 //	a caller that leaves keeps what it held             admit TestCancelWhileQueued, TestCancelRacesWithGrant
 //	nothing wakes the gate when time alone decides      admit TestQueueTimeoutIsExact, TestExpiryFreesThePlace
 //
+// # Looking
+//
+// Dump shows all pools, one with its flows and oldest requests, a tenant, or one
+// request with everything in its way: what Next would have asked of it, asked apart.
+// It is bounded by its limit and changes nothing that is decided. Refusals are
+// counted by pool, class, tenant and reason where a wait ends without a place or an
+// arrival is refused for a limit or for want of capacity.
+//
 // # What it does not do
 //
 // Fair shares between tenants and classes, contracts, size classes and adaptive

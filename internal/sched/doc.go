@@ -86,6 +86,9 @@
 // sheds ([Queue.Shed]) the newest item of the tenant that fills most of it by its
 // weight, in the class that does by its share: a flood displaces itself.
 //
+// What the view alone needs is bounded too: the refusals of the [MaxRefused] flows
+// that were refused last, and what as many flows were served before they went away.
+//
 // # Prediction
 //
 // [Queue.Wait] is O(1) per lane: the virtual time by which the arrival would be
