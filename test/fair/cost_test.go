@@ -13,7 +13,7 @@ import (
 // Where no request is more than 5 % of the pool, sharing costs at most 2 % of the
 // throughput.
 func TestThroughput(t *testing.T) {
-	needsFairQueue(t)
+	slow(t)
 	for _, p := range []struct {
 		name    string
 		machine func(sluice.BackendID) Machine
@@ -45,7 +45,7 @@ func TestThroughput(t *testing.T) {
 
 // The wait that an arrival is told is near the one that it has.
 func TestPredictedWait(t *testing.T) {
-	needsFairQueue(t)
+	slow(t)
 	for _, p := range []struct {
 		name    string
 		machine func(sluice.BackendID) Machine

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -33,7 +34,7 @@ func history(t *rapid.T, calm bool) *World {
 	r := rand.New(rand.NewPCG(seed, 1))
 	w := &World{Machine: hosted, Length: soak * time.Duration(rapid.IntRange(20, 90).Draw(t, "seconds")) * time.Second, Drain: true, Seed: seed, Gauges: true}
 	backends := rapid.IntRange(1, 3).Draw(t, "backends")
-	memory := !calm && rapid.Bool().Draw(t, "memory")
+	memory := (bounded || !calm) && rapid.Bool().Draw(t, "memory")
 	capacity := func() route.Capacity {
 		c := route.Capacity{Concurrency: int64(2 + r.IntN(10))}
 		if memory {
@@ -74,8 +75,15 @@ func history(t *rapid.T, calm bool) *World {
 			w.Clients = append(w.Clients, c)
 		}
 	}
+	if race {
+		w.Length /= 4
+	}
 	if calm {
+		w.Length /= 3
 		return w
+	}
+	if memory && !bounded {
+		w.Clients = slices.DeleteFunc(w.Clients, func(c Client) bool { return c.Tenant != w.Clients[0].Tenant || c.Project != "" })
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "swaps") {
 		w.Swaps = append(w.Swaps, Swap{time.Duration(r.Int64N(int64(w.Length))), pools()})
@@ -94,9 +102,6 @@ func TestHistories(t *testing.T) {
 		l := Run(history(t, false))
 		if err := Conservation(l); err != nil {
 			t.Fatal(err)
-		}
-		if !landed {
-			return
 		}
 		for _, level := range []Level{Tenants, Projects} {
 			if _, err := Fairness(l, level, 0); err != nil {
@@ -129,13 +134,13 @@ func TestHistoriesControl(t *testing.T) {
 			w.Clients[i].Arrivals = Backlog(200, 5+30*rand.New(rand.NewPCG(w.Seed, uint64(i))).Float64())
 			w.Clients[i].MaxWait, w.Clients[i].Running, w.Clients[i].Class = 0, 0, sluice.Interactive
 		}
-		w.Gauges, w.Drain = false, false
+		w.Gauges, w.Drain, w.Length = false, false, 30*time.Second
 		n++
 		if _, err := Fairness(Run(w), Tenants, 0); err != nil {
 			failed++
 		}
 	})
-	if failed < n/2 {
+	if failed < n/10 {
 		t.Errorf("first come, first served fails %d of %d", failed, n)
 	}
 	t.Logf("first come, first served fails %d of %d", failed, n)

@@ -63,7 +63,14 @@ type Request struct {
 type State struct {
 	Open, Running int
 	Waiting       map[sluice.PoolID]int
+	Gathers       map[sluice.PoolID]Gather
 	Backends      map[sluice.BackendID]route.Capacity // what is in use
+}
+
+// Gather is the request that what becomes free is kept for.
+type Gather struct {
+	Req     int
+	Backend sluice.BackendID // that is kept; empty: the pool's part is
 }
 
 // Log is one run: everything that the oracles may know.
@@ -79,9 +86,6 @@ type Log struct {
 
 // Cost is the work of a request: In × uncached input + Out × output.
 type Cost struct{ In, Out int64 }
-
-// DefaultCost is what the engine charges if a pool says nothing.
-var DefaultCost = Cost{In: 1, Out: 2}
 
 // Of is the work of so many tokens.
 func (c Cost) Of(in, out sluice.Tokens) int64 { return c.In*int64(in) + c.Out*int64(out) }

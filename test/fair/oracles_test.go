@@ -16,7 +16,7 @@ type script struct {
 }
 
 func newScript(weights ...int64) *script {
-	s := &script{log: &Log{Cost: DefaultCost}}
+	s := &script{log: &Log{Cost: Cost{1, 2}}}
 	for i, w := range weights {
 		s.log.Clients = append(s.log.Clients, Client{Tenant: sluice.TenantID(rune('a' + i)), Weight: w})
 	}

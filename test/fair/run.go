@@ -13,6 +13,7 @@ import (
 	"sluice/internal/engine"
 	"sluice/internal/fleet"
 	"sluice/internal/route"
+	"sluice/internal/sched"
 )
 
 // Machine is what serves a backend: fleet.Replica or fleet.Hosted.
@@ -30,7 +31,7 @@ type Policy uint8
 // The policies.
 const (
 	Fair  Policy = iota // the engine as it is
-	FIFO                // the control: one tenant, one class, one flow
+	FIFO                // the control: the engine's own queue in order of arrival
 	Naive               // a limit of requests per minute for each client, then FIFO
 )
 
@@ -64,6 +65,12 @@ type Swap struct {
 	Pools []*route.Pool
 }
 
+// costOf is what a pool's tokens count for. All pools of a run have the same.
+func costOf(p *route.Pool) Cost {
+	c := p.Cost.WithDefaults()
+	return Cost{c.Input, c.Output}
+}
+
 // epoch is when a run starts. Nothing depends on it.
 var epoch = time.Date(2027, 3, 1, 9, 0, 0, 0, time.UTC)
 
@@ -73,7 +80,7 @@ const step sluice.Tokens = 64
 // Run plays a world.
 func Run(w *World) *Log {
 	r := &run{
-		w: w, log: &Log{Cost: DefaultCost, Clients: w.Clients, Length: w.Length},
+		w: w, log: &Log{Cost: costOf(w.Pools[0]), Clients: w.Clients, Length: w.Length},
 		machines: map[sluice.BackendID]*machine{}, rands: make([]*rand.Rand, len(w.Clients)),
 		rows: make([]int, len(w.Clients)), minutes: make([]bucket, len(w.Clients)), predict: w.Predict,
 	}
@@ -141,6 +148,9 @@ func (r *run) emit(e Event) {
 }
 
 func (r *run) table(pools []*route.Pool) *route.Table {
+	if r.w.Policy != Fair {
+		pools = inOrder(pools)
+	}
 	t := &route.Table{Version: strconv.Itoa(len(r.log.Tables)), Models: map[sluice.ModelID]*route.Model{}, Pools: map[sluice.PoolID]*route.Pool{}}
 	for _, p := range pools {
 		t.Pools[p.ID] = p
@@ -155,6 +165,16 @@ func (r *run) table(pools []*route.Pool) *route.Table {
 	}
 	slices.SortFunc(r.order, func(a, b *machine) int { return cmp.Compare(a.id, b.id) })
 	return t
+}
+
+// inOrder is the same pools, served in order of arrival.
+func inOrder(pools []*route.Pool) (out []*route.Pool) {
+	for _, p := range pools {
+		q := *p
+		q.Sharing = sched.Policy{FIFO: true}
+		out = append(out, &q)
+	}
+	return out
 }
 
 func (r *run) capacity(t *route.Table) {
@@ -175,7 +195,7 @@ func (r *run) loop() {
 			}
 		}
 		for len(r.timers) > 0 && r.timers[0].at <= r.now {
-			r.fire(heap.Pop(&r.timers).(timer))
+			r.fire(r.timers.pop())
 			r.advance()
 		}
 		r.advance()
@@ -246,8 +266,7 @@ func (r *run) fire(t timer) {
 	}
 }
 
-// call is what the engine is told of a request. The controls tell it that all
-// requests are of one flow.
+// call is what the engine is told of a request.
 func (r *run) call(id int, q *Request, c *Client) engine.Call {
 	call := engine.Call{
 		ID: requestID(id), Model: sluice.ModelID(q.Pool), Dialect: "openai", Class: q.Class, Task: c.Task, Work: q.Work, Bytes: 4 * int64(q.Work.Input),
@@ -258,10 +277,7 @@ func (r *run) call(id int, q *Request, c *Client) engine.Call {
 		call.MaxWait = 24 * time.Hour
 	}
 	p := &sluice.Policy{Class: q.Class, Weight: max(c.Weight, 1)}
-	if r.w.Policy != Fair {
-		call.Principal = sluice.Principal{Tenant: "all", Project: sluice.DefaultProject, Key: "all"}
-		call.Class, p.Class, p.Weight = sluice.Interactive, sluice.Interactive, 1
-	} else if c.Running > 0 {
+	if c.Running > 0 {
 		p.Limits[sluice.ScopeTenant] = []sluice.Limit{{Dimension: sluice.Concurrency, Amount: c.Running}}
 	}
 	call.Principal.Policy = p
@@ -477,9 +493,12 @@ func (r *run) down(b sluice.BackendID) {
 }
 
 func (r *run) gauge() {
-	v := r.eng.Dump(r.time(), engine.Zoom{}, 16)
-	s := &State{Open: v.Open, Running: v.Running, Waiting: map[sluice.PoolID]int{}, Backends: map[sluice.BackendID]route.Capacity{}}
+	v := r.eng.Dump(r.time(), engine.Zoom{Levels: true}, 16)
+	s := &State{Open: v.Open, Running: v.Running, Waiting: map[sluice.PoolID]int{}, Gathers: map[sluice.PoolID]Gather{}, Backends: map[sluice.BackendID]route.Capacity{}}
 	for _, p := range v.Pools {
+		if p.Gathering != nil {
+			s.Gathers[p.ID] = Gather{requestIndex(p.Gathering.Request), p.Gathering.Backend}
+		}
 		s.Waiting[p.ID] = p.Waiting
 		for _, b := range p.Backends {
 			s.Backends[b.ID] = route.Capacity{Concurrency: b.Running, KVTokens: b.KVTokens, PrefillTokens: b.Prefill}
@@ -538,6 +557,8 @@ func (r *run) at(at time.Duration, w what, index int) {
 
 // timers is a heap by time, then by when they were set.
 type timers []timer
+
+func (t *timers) pop() timer { return heap.Pop(t).(timer) }
 
 func (t timers) Len() int { return len(t) }
 func (t timers) Less(i, k int) bool {

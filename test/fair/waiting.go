@@ -1,9 +1,8 @@
 package fair
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
+	"sort"
 	"time"
 
 	"sluice"
@@ -11,65 +10,88 @@ import (
 )
 
 // Turn is how long, at most, a client's requests at the head of their flow had to
-// wait for running work of their own size to end: from the moment at which the
-// request was the first of its flow until as many slots, and as much memory, as it
-// needs had been left by requests that ran. It is what nobody can be spared who
-// does not have others stopped for it.
+// wait for running work of their own size to end: the least time after the request
+// was the first of its flow such that what ended within it on one backend, with
+// what was free there, was as large as its need. It is what nobody can be spared
+// who does not have others stopped for it.
 func Turn(l *Log, client int, from time.Duration) time.Duration {
-	type left struct {
-		at time.Duration
-		kv sluice.Tokens // Σ since the start
-	}
-	ends := map[sluice.PoolID][]left{}
-	sum := map[sluice.PoolID]sluice.Tokens{}
-	type head struct{ at, until time.Duration }
+	t := turns{lines: map[sluice.BackendID]*line{}}
 	var order []int
 	begun := map[int]time.Duration{}
+	caps := map[sluice.BackendID]route.Capacity{}
 	for _, e := range l.Events {
 		switch e.Kind {
-		case End, Fail:
-			q := &l.Requests[e.Req]
-			sum[q.Pool] += q.Work.KV()
-			ends[q.Pool] = append(ends[q.Pool], left{e.At, sum[q.Pool]})
+		case Capacity:
+			caps = capacities(l.Tables[e.Tables])
 		case Dispatch:
-			if q := &l.Requests[e.Req]; q.Client == client && begun[e.Req] == 0 {
+			t.change(&e, need(&l.Requests[e.Req], caps[e.Backend]), 1)
+			if _, ok := begun[e.Req]; !ok && l.Requests[e.Req].Client == client {
 				begun[e.Req] = e.At
 				order = append(order, e.Req)
 			}
+		case End, Fail:
+			t.change(&e, need(&l.Requests[e.Req], caps[e.Backend]), -1)
 		}
 	}
 	worst, last := time.Duration(0), time.Duration(0)
 	for _, i := range order {
 		q := &l.Requests[i]
-		h := head{max(q.At, last), begun[i]}
-		last = begun[i]
-		if q.At < from || h.until == h.at {
-			continue
-		}
-		es := ends[q.Pool]
-		k, _ := slices.BinarySearchFunc(es, h.at, func(x left, at time.Duration) int { return cmp.Compare(x.at, at) })
-		before := sluice.Tokens(0)
-		if k > 0 {
-			before = es[k-1].kv
-		}
-		for ; k < len(es); k++ {
-			if es[k].kv-before >= q.Work.KV() || !bounded(l, q.Pool) {
-				worst = max(worst, es[k].at-h.at)
-				break
-			}
+		at, until := max(q.At, last), begun[i]
+		last = until
+		if q.At >= from && until > at {
+			worst = max(worst, t.of(q, at, caps))
 		}
 	}
 	return worst
 }
 
-// bounded reports whether a pool's memory is.
-func bounded(l *Log, pool sluice.PoolID) bool {
-	for _, b := range l.Tables[0].Pools[pool].Backends {
-		if b.Capacity.KVTokens > 0 {
-			return true
+// turns is what was in use of each backend and what ended there, over time.
+type turns struct{ lines map[sluice.BackendID]*line }
+
+type line struct {
+	at    []time.Duration
+	used  []route.Capacity // after that change
+	ended []route.Capacity // in all by then
+}
+
+func (t *turns) change(e *Event, n route.Capacity, sign int64) {
+	l := t.lines[e.Backend]
+	if l == nil {
+		l = &line{at: []time.Duration{-1}, used: make([]route.Capacity, 1), ended: make([]route.Capacity, 1)}
+		t.lines[e.Backend] = l
+	}
+	k := len(l.at) - 1
+	u, ended := l.used[k], l.ended[k]
+	u.Concurrency += sign
+	u.KVTokens += sluice.Tokens(sign) * n.KVTokens
+	if sign < 0 {
+		ended.Concurrency++
+		ended.KVTokens += n.KVTokens
+	}
+	l.at, l.used, l.ended = append(l.at, e.At), append(l.used, u), append(l.ended, ended)
+}
+
+// of is the turn of a request that is the first of its flow at a moment: on the
+// backend where it is shortest. It is 0 where none ended any more.
+func (t *turns) of(q *Request, at time.Duration, caps map[sluice.BackendID]route.Capacity) (turn time.Duration) {
+	found := false
+	for b, l := range t.lines {
+		k := sort.Search(len(l.at), func(i int) bool { return l.at[i] > at }) - 1
+		used, before, n := l.used[k], l.ended[k], need(q, caps[b])
+		for ; k < len(l.at); k++ {
+			left := route.Capacity{
+				Concurrency: used.Concurrency - (l.ended[k].Concurrency - before.Concurrency) + 1,
+				KVTokens:    used.KVTokens - (l.ended[k].KVTokens - before.KVTokens) + n.KVTokens,
+			}
+			if fits(caps[b], left) {
+				if d := max(0, l.at[k]-at); !found || d < turn {
+					turn, found = d, true
+				}
+				break
+			}
 		}
 	}
-	return false
+	return turn
 }
 
 // HeadWait is what BoundedWait found.
@@ -90,7 +112,8 @@ func (h HeadWait) String() string {
 //	Σ_g w_g × ((2·(C + B) + A) / min w)
 //
 // by weight, which follows from the bound of Fairness with ΔS_f = 0 until it is
-// served. At the rate at which a class is served this is a time.
+// served. At the rate at which a class is served this is a time. Tenants with a
+// limit on concurrency of their own are not judged.
 func BoundedWait(l *Log, allowance int64) (HeadWait, error) {
 	type tenant struct {
 		weight  int64
@@ -148,7 +171,7 @@ func BoundedWait(l *Log, allowance int64) (HeadWait, error) {
 		}
 		q := &l.Requests[e.Req]
 		c, t := of(q)
-		if e.Kind == Dispatch && t.waiting > 0 {
+		if e.Kind == Dispatch && t.waiting > 0 && l.Clients[q.Client].Running == 0 {
 			passed := c.s - t.s
 			bound := c.weights * (2*(cmax[q.Pool]+most[q.Pool]) + allowance) / c.least
 			if w := float64(passed) / float64(bound); w > out.Worst {
@@ -171,107 +194,4 @@ func BoundedWait(l *Log, allowance int64) (HeadWait, error) {
 		return out, violation("bounded wait", 0, "%s", out)
 	}
 	return out, nil
-}
-
-// WorkConserving judges that after every moment no request waits, whose tenant has
-// room, while a backend of its pool fits it in every dimension. It holds for pools
-// that keep nothing back: no headroom, no reserve, no head that gathers.
-func WorkConserving(l *Log) error {
-	w := &conserving{log: l, used: map[sluice.BackendID]route.Capacity{}, taken: make([]held, len(l.Requests)), down: map[sluice.BackendID]bool{}, waiting: map[sluice.PoolID]map[int]bool{}, running: map[sluice.TenantID]int64{}, limits: map[sluice.TenantID]int64{}}
-	for i := range l.Clients {
-		if n := l.Clients[i].Running; n > 0 {
-			w.limits[l.Clients[i].Tenant] = n
-		}
-	}
-	for i := range l.Events {
-		e := &l.Events[i]
-		w.event(e)
-		if i+1 == len(l.Events) || l.Events[i+1].At > e.At {
-			if err := w.check(e.At); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-type conserving struct {
-	log     *Log
-	table   *route.Table
-	used    map[sluice.BackendID]route.Capacity
-	taken   []held
-	down    map[sluice.BackendID]bool
-	waiting map[sluice.PoolID]map[int]bool
-	running map[sluice.TenantID]int64
-	limits  map[sluice.TenantID]int64
-}
-
-func (w *conserving) event(e *Event) {
-	switch e.Kind {
-	case Capacity:
-		w.table = w.log.Tables[e.Tables]
-		return
-	case Down, Up:
-		w.down[e.Backend] = e.Kind == Down
-		return
-	case Arrive, Refuse, Correct, Gauge:
-		return
-	}
-	q := &w.log.Requests[e.Req]
-	if w.waiting[q.Pool] == nil {
-		w.waiting[q.Pool] = map[int]bool{}
-	}
-	switch e.Kind {
-	case Enqueue:
-		w.waiting[q.Pool][e.Req] = true
-	case Dispatch:
-		delete(w.waiting[q.Pool], e.Req)
-		w.running[q.Tenant]++
-		n := need(q, capacities(w.table)[e.Backend])
-		w.taken[e.Req] = held{e.Backend, n}
-		w.add(e.Backend, n, 1)
-	case First:
-		h := &w.taken[e.Req]
-		w.add(h.on, route.Capacity{PrefillTokens: h.of.PrefillTokens}, -1)
-		h.of.PrefillTokens = 0
-	case End, Fail:
-		w.running[q.Tenant]--
-		w.add(e.Backend, w.taken[e.Req].of, -1)
-	case Shed, Leave:
-		delete(w.waiting[q.Pool], e.Req)
-	}
-}
-
-func (w *conserving) add(b sluice.BackendID, n route.Capacity, sign int64) {
-	u := w.used[b]
-	u.Concurrency += sign * n.Concurrency
-	u.KVTokens += sluice.Tokens(sign) * n.KVTokens
-	u.PrefillTokens += sluice.Tokens(sign) * n.PrefillTokens
-	w.used[b] = u
-}
-
-func (w *conserving) check(at time.Duration) error {
-	for id, p := range w.table.Pools {
-		if len(w.waiting[id]) == 0 {
-			continue
-		}
-		for _, b := range p.Backends {
-			c, u := b.Capacity, w.used[b.ID]
-			if w.down[b.ID] || b.Weight <= 0 || u.Concurrency >= c.Concurrency {
-				continue
-			}
-			for req := range w.waiting[id] {
-				q := &w.log.Requests[req]
-				if limit := w.limits[q.Tenant]; limit > 0 && w.running[q.Tenant] >= limit {
-					continue
-				}
-				n := need(q, c)
-				sum := route.Capacity{Concurrency: u.Concurrency + 1, KVTokens: u.KVTokens + n.KVTokens, PrefillTokens: u.PrefillTokens + n.PrefillTokens}
-				if fits(c, sum) {
-					return violation("work conservation", at, "request %d of %s (%+v) waits and %s has %+v of %+v in use", req, q.Tenant, n, b.ID, u, c)
-				}
-			}
-		}
-	}
-	return nil
 }
