@@ -61,9 +61,10 @@
 //
 // A request joins one queue: of the first pool whose predicted wait it can bear,
 // else of the one with the shortest; of the fallback pools only where no first
-// pool has a healthy eligible backend. A flow whose own gauge is full is passed
-// over and loses nothing; a head that fits no backend now lets others pass up to
-// its own work. When its pool has no backend left for it, it moves, keeping arrival
+// pool has a healthy eligible backend. Where even that one's predicted wait is
+// longer than the request may wait it is refused at once. Sched's fair queue says
+// who is served next; a flow whose own gauge is full is passed over and banks
+// nothing. When its pool has no backend left for it, it moves, keeping arrival
 // and deadline. A further attempt queues from the end of the last one, with a wait
 // of its own.
 //
@@ -122,8 +123,7 @@
 //
 // # What it does not do
 //
-// Fair shares between tenants and classes, contracts, size classes and adaptive
-// capacity are sched's next form; breakers, retry budgets, affinity and failure
-// domains are route's; degradation and leases attach later. It writes nothing down:
-// the ledger does.
+// Who is served next is sched's, what a backend can take route's. Breakers by
+// failure domain, retry budgets, affinity, degradation and leases are not there. It
+// writes nothing down: the ledger does.
 package engine

@@ -27,8 +27,8 @@ func (m *room) Capacity() (all, free sched.Amounts) {
 			continue
 		}
 		c := pl.Backend.Capacity
-		most := sched.Amounts{pl.Slots(), int64(c.KVTokens), int64(c.PrefillTokens)}
-		used := sched.Amounts{pl.Running(), int64(pl.KV()), int64(pl.Prefill())}
+		most := sched.Amounts{pl.Slots(), int64(pl.KVCapacity()), int64(c.PrefillTokens)}
+		used := sched.Amounts{pl.Running(), int64(pl.KVUsed(m.now)), int64(pl.Prefill())}
 		for d := range all {
 			bounded[d] = bounded[d] && most[d] > 0
 			all[d] += most[d]
@@ -48,19 +48,22 @@ func (m *room) Capacity() (all, free sched.Amounts) {
 // which is kept for a request counts only for what goes first.
 func (m *room) Most(set *sched.Set, first bool) (most sched.Amounts) {
 	for i, pl := range m.p.places {
-		if !set.Has(i) || !m.usable(pl) || !first && pl == m.p.keeps() {
+		if !set.Has(i) || !first && pl == m.p.keeps() || !pl.Open(m.now) {
 			continue
 		}
-		slots := pl.Slots() - pl.Running()
-		if slots <= 0 {
-			continue
-		}
-		c := pl.Backend.Capacity
-		most[sched.Slots] = max(most[sched.Slots], slots)
-		most[sched.KV] = max(most[sched.KV], free(int64(c.KVTokens), int64(pl.KV())))
-		most[sched.Prefill] = max(most[sched.Prefill], free(int64(c.PrefillTokens), int64(pl.Prefill())))
+		most[sched.Slots] = max(most[sched.Slots], pl.Slots()-pl.Running())
+		most[sched.KV] = max(most[sched.KV], m.memory(pl))
+		most[sched.Prefill] = max(most[sched.Prefill], free(int64(pl.Backend.Capacity.PrefillTokens), int64(pl.Prefill())))
 	}
 	return most
+}
+
+// memory is what a place has free of it.
+func (m *room) memory(pl *route.Place) int64 {
+	if pl.Running() == 0 {
+		return math.MaxInt64
+	}
+	return free(int64(pl.KVCapacity()), int64(pl.KVUsed(m.now)))
 }
 
 func free(all, used int64) int64 {
@@ -89,7 +92,7 @@ func (m *room) Gather(it *sched.Item) bool {
 	}
 	p.kept, p.keptFor = nil, nil
 	for i, pl := range p.places {
-		if it.Backends.Has(i) && m.usable(pl) && (p.kept == nil || roomier(pl, p.kept)) {
+		if it.Backends.Has(i) && m.usable(pl) && (p.kept == nil || m.roomier(pl, p.kept)) {
 			p.kept, p.keptFor = pl, it
 		}
 	}
@@ -97,13 +100,15 @@ func (m *room) Gather(it *sched.Item) bool {
 }
 
 // roomier orders places by free memory, then by free prefill, then by free slots.
-func roomier(a, b *route.Place) bool {
-	x, y := a.Backend.Capacity, b.Backend.Capacity
-	if n, m := free(int64(x.KVTokens), int64(a.KV())), free(int64(y.KVTokens), int64(b.KV())); n != m {
-		return n > m
+func (m *room) roomier(a, b *route.Place) bool {
+	if n, o := m.memory(a), m.memory(b); n != o {
+		return n > o
 	}
-	if n, m := free(int64(x.PrefillTokens), int64(a.Prefill())), free(int64(y.PrefillTokens), int64(b.Prefill())); n != m {
-		return n > m
+	prefill := func(pl *route.Place) int64 {
+		return free(int64(pl.Backend.Capacity.PrefillTokens), int64(pl.Prefill()))
+	}
+	if n, o := prefill(a), prefill(b); n != o {
+		return n > o
 	}
 	return a.Slots()-a.Running() > b.Slots()-b.Running()
 }

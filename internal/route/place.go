@@ -68,6 +68,7 @@ type Place struct {
 	turn    uint64
 
 	now   time.Time // the latest moment seen
+	base  time.Time // the first: rates count from it, whatever the clock is set to
 	tuned *Backend  // what limit and rates are set to
 	limit sched.Limit
 	rates [NumRates]bucket
@@ -96,6 +97,17 @@ func (p *Place) tick(now time.Time) time.Time {
 	return p.now
 }
 
+// since is a moment in nanoseconds from the first one that was seen.
+func (p *Place) since(t time.Time) int64 {
+	if p.base.IsZero() {
+		p.base = p.now
+	}
+	if p.base.IsZero() {
+		return 0
+	}
+	return int64(t.Sub(p.base))
+}
+
 // tune puts the backend's capacity into force. What is learnt and owed stays.
 func (p *Place) tune() {
 	c := p.Backend.Capacity
@@ -104,7 +116,7 @@ func (p *Place) tune() {
 		b := &p.rates[r]
 		switch {
 		case amount > 0 && b.amount == 0:
-			*b = bucket{amount: amount, period: minute, level: amount, at: tick(p.now)}
+			*b = bucket{amount: amount, period: minute, level: amount, at: p.since(p.now)}
 		case amount > 0:
 			b.learnt = false
 			b.set(amount, minute)
@@ -176,7 +188,7 @@ func (p *Place) Usable(now time.Time, n Need) Left {
 	c, kv := &p.Backend.Capacity, p.KVCapacity()
 	n.within(kv, c.PrefillTokens)
 	if p.running >= p.Slots() ||
-		kv > 0 && p.kvUsed(now, kv)+n.KV > kv && p.running > 0 ||
+		kv > 0 && p.KVUsed(now)+n.KV > kv && p.running > 0 ||
 		c.PrefillTokens > 0 && p.prefill+n.Prefill > c.PrefillTokens {
 		return LeftFull
 	}
@@ -186,16 +198,16 @@ func (p *Place) Usable(now time.Time, n Need) Left {
 	return Chosen
 }
 
-// kvUsed is the memory in use: what we reckon, or what the engine told of late if
+// KVUsed is the memory in use: what we reckon, or what the engine told of late if
 // that is more, since others may use it too.
-func (p *Place) kvUsed(now time.Time, kv sluice.Tokens) sluice.Tokens {
-	return max(p.kv, p.load.kv(now, kv))
+func (p *Place) KVUsed(now time.Time) sluice.Tokens {
+	return max(p.kv, p.load.kv(now, p.KVCapacity()))
 }
 
 // paced reports whether some rate does not have its amount now, and remembers
 // when all of them will.
 func (p *Place) paced(amounts *[NumRates]int64) bool {
-	now := tick(p.now)
+	now := p.since(p.now)
 	at := p.fitsAt(now, amounts)
 	if at <= now {
 		return false
@@ -230,7 +242,7 @@ func (p *Place) PacedUntil(now time.Time) (time.Time, bool) {
 func (p *Place) RoomAt(now time.Time, n Need) time.Time {
 	p.tick(now)
 	amounts := n.amounts()
-	return p.now.Add(time.Duration(p.fitsAt(tick(p.now), &amounts) - tick(p.now)))
+	return p.now.Add(time.Duration(p.fitsAt(p.since(p.now), &amounts) - p.since(p.now)))
 }
 
 // Take puts an attempt there and returns what it takes, to be given to Progressed,
@@ -240,7 +252,7 @@ func (p *Place) Take(now time.Time, n Need) Need {
 	prefill := n.Prefill
 	n.within(p.KVCapacity(), p.Backend.Capacity.PrefillTokens)
 	for r, amount := range n.amounts() {
-		p.rates[r].refill(tick(now))
+		p.rates[r].refill(p.since(now))
 		n.held[r] = p.rates[r].take(amount)
 	}
 	p.running++
@@ -310,7 +322,7 @@ func (p *Place) Give(n Need) {
 		if n.known {
 			used = n.spent[r]
 		}
-		p.rates[r].refill(tick(p.now))
+		p.rates[r].refill(p.since(p.now))
 		p.rates[r].settle(n.held[r], used)
 	}
 }
@@ -319,7 +331,7 @@ func (p *Place) Give(n Need) {
 func (p *Place) Hint(now time.Time, h Hint) {
 	now = p.tick(now)
 	if h.Rate < NumRates {
-		p.rates[h.Rate].hint(tick(now), h)
+		p.rates[h.Rate].hint(p.since(now), p.since(h.At), h)
 	}
 }
 
@@ -331,7 +343,7 @@ func (p *Place) Limited(now time.Time, wait time.Duration, told bool) {
 	counted := told
 	for r := range p.rates {
 		if b := &p.rates[r]; b.amount > 0 && !told {
-			b.pause(tick(now), wait)
+			b.pause(p.since(now), wait)
 			counted = true
 		}
 	}
@@ -348,7 +360,7 @@ func (p *Place) Overloaded(now time.Time) { p.limit.Overloaded(p.tick(now), p.ru
 func (p *Place) RateLeft(now time.Time, r Rate) (left, all int64, known bool) {
 	p.tick(now)
 	b := &p.rates[r]
-	b.refill(tick(p.now))
+	b.refill(p.since(p.now))
 	return b.level, b.amount, b.amount > 0
 }
 

@@ -56,9 +56,6 @@ type bucket struct {
 	at                          int64 // tick of the last refill; later than now while it is paused
 }
 
-// tick is a moment in nanoseconds.
-func tick(now time.Time) int64 { return int64(now.Sub(time.Unix(0, 0))) }
-
 // set changes the rate. Debt is not forgiven, and a bucket that was full stays so.
 func (b *bucket) set(amount, period int64) {
 	if b.amount == amount && b.period == period {
@@ -168,7 +165,7 @@ const minute = int64(time.Minute)
 
 // hint takes what the provider told. A figure has an age: since then the rate has
 // refilled. What was told of a rate that nobody configured makes one.
-func (b *bucket) hint(now int64, h Hint) {
+func (b *bucket) hint(now, at int64, h Hint) {
 	if h.Limit > 0 && (b.amount == 0 || b.learnt) {
 		period := minute
 		if used := h.Limit - h.Remaining; h.Reset > time.Minute+time.Second && used > 0 { // a longer one, such as of a day
@@ -191,7 +188,7 @@ func (b *bucket) hint(now int64, h Hint) {
 		return
 	}
 	b.refill(now)
-	since := bucket{amount: b.amount, period: b.period, level: min(h.Remaining, b.amount), at: min(tick(h.At), now)}
+	since := bucket{amount: b.amount, period: b.period, level: min(h.Remaining, b.amount), at: min(at, now)}
 	since.refill(now)
 	b.lower(since.level)
 }
