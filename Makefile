@@ -30,8 +30,9 @@ bench-profile: ## CPU and heap profiles of the gateway under each of these loads
 bench-micro: ## Go benchmarks of single packages
 	go test -run '^$$' -bench . -benchmem ./internal/...
 
-proof: ## crash loops and streams at scale at full size: docs/proof.md
+proof: ## crash loops, streams at scale and fair shares at full size: docs/proof.md
 	SLUICE_CRASH_ROUNDS=50 SLUICE_SCALE=full go test -count=1 -timeout 2h -v ./test/crash ./test/scale
+	SLUICE_FAIR=full go test -count=1 -timeout 1h -v ./test/fair
 
 soak: ## mixed traffic with faults for SOAK (default 1h): docs/proof.md
 	SOAK=$(or $(SOAK),1h) go test -count=1 -timeout 0 -v -run '^TestSoak$$' ./test/scale

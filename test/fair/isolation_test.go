@@ -68,7 +68,7 @@ func TestIsolation(t *testing.T) {
 			{"evenly at 80 %", Every(0.8*rate/2, 0.5), 5 * time.Minute, []float64{3, 10}, 1},
 			{"at random at 80 %", Poisson(0.8 * rate / 2), 20 * time.Minute, []float64{10}, 2},
 		} {
-			length := sized(g.length, 2*time.Hour)
+			length := sized(g.length, time.Hour)
 			one, _ := isolate(i, g.Arrivals, rate/2, ordinary, Fair, length)
 			for _, n := range g.times {
 				got, l := isolate(i, g.Arrivals, n*rate/2, ordinary, Fair, length)
