@@ -57,7 +57,11 @@ func newBacklog(tb testing.TB, tenants int) *backlog {
 }
 
 func (b *backlog) arrive(tb testing.TB) {
-	c := &b.calls[b.chance.IntN(len(b.calls))]
+	at := b.next // every key once, then any
+	if at >= len(b.calls) {
+		at = b.chance.IntN(len(b.calls))
+	}
+	c := &b.calls[at]
 	c.ID = b.ids[b.next%len(b.ids)]
 	b.next++
 	if v := b.e.Arrive(b.now, *c); v.Err != nil {

@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"slices"
 	"time"
 
 	"sluice"
@@ -78,6 +79,7 @@ func (b *Book) Open(now time.Time, r *Reservation, claims []Claim) (changed bool
 	b.advance(now)
 	r.reset()
 	r.state = open
+	r.accounts = slices.Grow(r.accounts, len(claims))
 	var peers *[MaxClaims]*Account
 	for i := range claims {
 		c := &claims[i]

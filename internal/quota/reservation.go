@@ -2,6 +2,7 @@ package quota
 
 import (
 	"math/bits"
+	"slices"
 	"time"
 
 	"sluice"
@@ -122,6 +123,7 @@ func (b *Book) Reserve(now time.Time, r *Reservation, need, least Amounts) *Refu
 	if !shadows {
 		r.would = b.refusal(now, r, need, least, true)
 	}
+	r.reach()
 	for n, a := range r.accounts {
 		out := !shadows && r.isShadow(n)
 		for i := range a.counters {
@@ -157,6 +159,16 @@ func (r *Reservation) take(at, i int, n int64) {
 	c.take(n, h.mark)
 	r.expose(&h, c)
 	r.holds = append(r.holds, h)
+}
+
+// reach makes room for a hold of every counter, gauges too, so that a reservation
+// that is used again allocates no more.
+func (r *Reservation) reach() {
+	n := 0
+	for _, a := range r.accounts {
+		n += len(a.counters)
+	}
+	r.holds = slices.Grow(r.holds, n)
 }
 
 // expose notes how much more than it holds an attempt can use.
