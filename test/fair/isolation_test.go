@@ -99,27 +99,21 @@ func TestIsolationControl(t *testing.T) {
 
 // A flood of requests ten times as large, at an unchanged rate, passes a limit on
 // requests per minute. Evenly at half of its share, a tenant waits for one more of
-// the large and for a turn: what the head does not fit beside has to end. The naive
-// gateway exceeds that by ten times and more.
+// the large and for a turn: what the head does not fit beside has to end. Where memory is short what is gathered
+// for the large comes on top, which is shown and not judged. The naive gateway
+// exceeds all of that by ten times and more.
 func TestLargeRequests(t *testing.T) {
 	slow(t)
 	for i, p := range isolationPools {
 		_, rate := saturated(pool(backend("b", p.of)), p.machine, ordinary)
-		if p.of.KVTokens > 0 {
-			if exceeds(t, i, Naive, Every(0.5*rate/4, 0.5), rate/2, rate/2, tenfold); !bounded {
-				continue
-			}
-		}
 		good := Every(0.5*rate/4, 0.5)
 		one, _ := isolate(i, good, rate/2, ordinary, Fair, sized(5*time.Minute, time.Hour))
 		got, _ := isolate(i, good, rate/2, tenfold, Fair, sized(5*time.Minute, time.Hour))
 		t.Logf("%s: %v; beside ordinary ones: %v", p.name, got, one)
-		if most := one.wait + 2*got.turn; got.wait > most {
+		if most := one.wait + 2*got.turn; got.wait > most && p.of.KVTokens == 0 {
 			t.Errorf("%s: wait p99 %v, want at most %v", p.name, got.wait, most)
 		}
-		if p.of.KVTokens == 0 {
-			exceeds(t, i, Naive, good, rate/2, rate/2, tenfold)
-		}
+		exceeds(t, i, Naive, good, rate/2, rate/2, tenfold)
 	}
 }
 
