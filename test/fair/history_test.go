@@ -79,7 +79,7 @@ func history(t *rapid.T, calm bool) *World {
 		w.Length /= 4
 	}
 	if calm {
-		w.Length /= 3
+		w.Length /= 3 * max(1, soak/2) // what waits is looked at after every event
 		return w
 	}
 	if memory && !bounded {
