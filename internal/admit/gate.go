@@ -81,13 +81,14 @@ func (g *Gate) Admit(ctx context.Context, c engine.Call) (*Grant, error) {
 		g.mu.Unlock()
 		return nil, g.refuse(c, shuttingDown(), nil)
 	}
-	v := g.eng.Arrive(time.Now(), c)
+	now := time.Now()
+	v := g.eng.Arrive(now, c)
 	if v.Err != nil {
 		g.mu.Unlock()
 		return nil, g.refuse(c, v.Err, v.Limits)
 	}
 	ch := g.expect(c.ID)
-	expired := g.advance()
+	expired := g.advance(now)
 	g.mu.Unlock()
 	g.tellExpired(expired)
 	if g.hooks.Queued != nil {
@@ -96,8 +97,9 @@ func (g *Gate) Admit(ctx context.Context, c engine.Call) (*Grant, error) {
 	place, err := g.await(ctx, c.ID, ch)
 	if err != nil {
 		g.mu.Lock()
-		g.eng.Cancel(time.Now(), c.ID, err.Reason) // no more than a look-up if the engine has ended it
-		expired := g.advance()
+		now := time.Now()
+		g.eng.Cancel(now, c.ID, err.Reason) // no more than a look-up if the engine has ended it
+		expired := g.advance(now)
 		g.mu.Unlock()
 		g.tellExpired(expired)
 		return nil, g.refuse(c, err, place.Limits)
@@ -144,10 +146,12 @@ func (g *Gate) expect(id sluice.RequestID) <-chan engine.Grant {
 }
 
 // advance lets the engine decide, delivers what it did and sees that the sleeper
-// wakes in time. It returns the requests whose hold ran out, for tellExpired.
-// REQUIRES: mu is held.
-func (g *Gate) advance() (expired []sluice.RequestID) {
-	expired = g.deliver()
+// wakes in time. now is when the engine was told what happened: read anew it is
+// some nanoseconds later, and for a request that may not wait that is too late.
+// It returns the requests whose hold ran out, for tellExpired. REQUIRES: mu is
+// held.
+func (g *Gate) advance(now time.Time) (expired []sluice.RequestID) {
+	expired = g.deliver(now)
 	g.arm()
 	return expired
 }
@@ -155,8 +159,8 @@ func (g *Gate) advance() (expired []sluice.RequestID) {
 // deliver lets the engine decide and hands each grant to its caller. A place whose
 // caller has just left finds no waiter; the caller gives it back itself. REQUIRES:
 // mu is held.
-func (g *Gate) deliver() (expired []sluice.RequestID) {
-	for _, place := range g.eng.Advance(time.Now()) {
+func (g *Gate) deliver(now time.Time) (expired []sluice.RequestID) {
+	for _, place := range g.eng.Advance(now) {
 		if ch, ok := g.waiters[place.ID]; ok {
 			delete(g.waiters, place.ID)
 			place.Candidates, place.Limits = slices.Clone(place.Candidates), slices.Clone(place.Limits) // the engine's memory
@@ -199,7 +203,7 @@ func (g *Gate) sleep() {
 		case <-timer.C:
 		}
 		g.mu.Lock()
-		expired := g.deliver()
+		expired := g.deliver(time.Now())
 		at, ok := g.eng.NextWake()
 		g.armed = at
 		g.mu.Unlock()
@@ -262,8 +266,9 @@ func (g *Gate) Swap(t *route.Table) error {
 		return err
 	}
 	g.mu.Lock()
-	g.eng.Swap(time.Now(), plan)
-	expired := g.advance()
+	now := time.Now()
+	g.eng.Swap(now, plan)
+	expired := g.advance(now)
 	g.mu.Unlock()
 	g.tellExpired(expired)
 	return nil
@@ -272,8 +277,9 @@ func (g *Gate) Swap(t *route.Table) error {
 // Observe takes a signal about a backend.
 func (g *Gate) Observe(s engine.Signal) {
 	g.mu.Lock()
-	g.eng.Observe(time.Now(), s)
-	expired := g.advance()
+	now := time.Now()
+	g.eng.Observe(now, s)
+	expired := g.advance(now)
 	g.mu.Unlock()
 	g.tellExpired(expired)
 }

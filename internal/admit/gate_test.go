@@ -213,6 +213,20 @@ func TestQueueTimeoutIsExact(t *testing.T) {
 	})
 }
 
+// On a clock that moves between any two looks at it, as clocks do.
+func TestWhoMayNotWaitGetsAFreePlace(t *testing.T) {
+	for range 20 {
+		g := newGate(t, table(1), admit.Hooks{})
+		c := call("k", nil)
+		c.MaxWait = 0
+		first := mustAdmit(t, g, c)
+		if err := first.Next(t.Context(), engine.Result{Reason: sluice.UpstreamConnect}); err != nil {
+			t.Fatalf("second attempt: %v, want the fallback's free place", err)
+		}
+		first.Release(sluice.ReasonNone)
+	}
+}
+
 func TestExpiryFreesThePlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var expired []sluice.RequestID

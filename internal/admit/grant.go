@@ -32,13 +32,14 @@ func (g *Grant) Grant() engine.Grant { return g.place }
 func (g *Grant) Next(ctx context.Context, r engine.Result) error {
 	gate := g.gate
 	gate.mu.Lock()
-	next := gate.eng.AttemptEnded(time.Now(), g.call.ID, r)
+	now := time.Now()
+	next := gate.eng.AttemptEnded(now, g.call.ID, r)
 	closed := gate.closed
 	var ch <-chan engine.Grant
 	if next.Step == engine.Queue && !closed {
 		ch = gate.expect(g.call.ID)
 	}
-	expired := gate.advance()
+	expired := gate.advance(now)
 	gate.mu.Unlock()
 	gate.tellExpired(expired)
 	if gate.hooks.Ended != nil {
@@ -67,10 +68,11 @@ func (g *Grant) Next(ctx context.Context, r engine.Result) error {
 func (g *Grant) Progress(u sluice.Usage) engine.Directive {
 	gate := g.gate
 	gate.mu.Lock()
-	d := gate.eng.Progress(time.Now(), g.call.ID, u)
+	now := time.Now()
+	d := gate.eng.Progress(now, g.call.ID, u)
 	var expired []sluice.RequestID
 	if d.Advance {
-		expired = gate.advance()
+		expired = gate.advance(now)
 	}
 	gate.mu.Unlock()
 	gate.tellExpired(expired)
@@ -94,8 +96,9 @@ func (g *Grant) Settle(a engine.Actual) error {
 	g.ended = true
 	gate := g.gate
 	gate.mu.Lock()
-	err := gate.eng.Settle(time.Now(), g.call.ID, a)
-	expired := gate.advance()
+	now := time.Now()
+	err := gate.eng.Settle(now, g.call.ID, a)
+	expired := gate.advance(now)
 	gate.mu.Unlock()
 	gate.tellExpired(expired)
 	if gate.hooks.Settled != nil {
@@ -113,8 +116,9 @@ func (g *Grant) Release(why sluice.Reason) {
 	g.ended = true
 	gate := g.gate
 	gate.mu.Lock()
-	gate.eng.Cancel(time.Now(), g.call.ID, why)
-	expired := gate.advance()
+	now := time.Now()
+	gate.eng.Cancel(now, g.call.ID, why)
+	expired := gate.advance(now)
 	gate.mu.Unlock()
 	gate.tellExpired(expired)
 	if gate.hooks.Released != nil {
