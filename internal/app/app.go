@@ -42,8 +42,10 @@ type Options struct {
 	// gateways on one machine.
 	Listen, AdminListen, Data string
 
-	// Dial replaces the network towards backends, for tests.
+	// Dial and Bind replace the network, towards backends and towards callers, for
+	// tests.
 	Dial egress.DialFunc
+	Bind func(address string) (net.Listener, error)
 
 	// OpenFile replaces the disk below the journal, for tests.
 	OpenFile func(path string, flag int) (ledger.File, error)
@@ -98,6 +100,9 @@ func New(ctx context.Context, o Options) (*App, error) {
 	}
 	if o.Stderr == nil {
 		o.Stderr = io.Discard
+	}
+	if o.Bind == nil {
+		o.Bind = func(address string) (net.Listener, error) { return net.Listen("tcp", address) }
 	}
 	if o.Program == "" {
 		o.Program = "sluice"

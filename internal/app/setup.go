@@ -145,7 +145,7 @@ func (a *App) setup(ctx context.Context) error {
 // listen binds a port and registers its release, for setups that fail later:
 // a server that was started closes it first.
 func (a *App) listen(setting, address string) (net.Listener, error) {
-	l, err := net.Listen("tcp", address)
+	l, err := a.o.Bind(address)
 	if err != nil {
 		return nil, &sluice.Error{
 			Kind: sluice.KindConflict, Reason: sluice.InvalidRequest, Param: setting, Msg: "names " + address + ", which cannot be listened on", Err: err,

@@ -3,9 +3,11 @@ package acceptance
 import (
 	"math/rand/v2"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"sluice"
+	"sluice/internal/egress/egresstest"
 	"sluice/internal/fakellm"
 	"sluice/internal/fleet"
 	"sluice/internal/replay"
@@ -22,11 +24,6 @@ func steady() []fakellm.Model {
 		Engine: &fleet.Profile{PrefillRate: 1_000_000, StepBase: step, Slots: 4096},
 	}}
 }
-
-// busy is how late the clients may send, in ms (p90), for estimates to be judged.
-// Beyond it the machine is too busy for times to mean much, and what is on its way
-// when a client leaves, or waits to be read, is no small part of an answer.
-const busy = 25
 
 // warm is how many calls the gateway learns from before clients begin to leave.
 const warm = 300
@@ -49,16 +46,22 @@ func TestAbortsInTheOtherDialect(t *testing.T) {
 	aborts(t, "", replay.Anthropic, 1000)
 }
 
-// aborts replays calls of which a quarter is left by its client, half of all in
+// aborts replays, in virtual time, calls of which a quarter is left by its client, half of all in
 // one piece, and wants the ledger to be within 2 % of the provider's own count:
 // over all, and over the estimates by themselves once there was something to
 // learn from.
 func aborts(t *testing.T, engine string, d replay.Dialect, calls int) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { abortsInBubble(t, engine, d, calls) })
+}
+
+func abortsInBubble(t *testing.T, engine string, d replay.Dialect, calls int) {
+	var network egresstest.Net
 	rows := trace(t, "vtc_arena_27clients.csv", "vtc-arena", replay.ReadOptions{Seed: 1})
 	rows = repeated(rows, warm+calls*scale(t))
 	leave(rows)
-	g := start(t, setup{clients: clientsOf(rows), fleet: fakellm.Options{Models: steady(), Seed: 3}, engine: engine, stops: true})
-	w, began := newWire(t), time.Now()
+	g := start(t, setup{clients: clientsOf(rows), fleet: fakellm.Options{Models: steady(), Seed: 3}, engine: engine, stops: true, net: &network})
+	w, began := newWire(t, network.Dial), time.Now()
 	o := replay.Options{Speed: 27, MaxInput: 300, MaxOutput: 40, Dialect: d, Seed: 4}
 	o.Rows = rows[:warm]
 	g.run(w, o)
@@ -75,12 +78,6 @@ func aborts(t *testing.T, engine string, d replay.Dialect, calls int) {
 	}
 	all := b.sum(began, sluice.UsageReported, sluice.UsageCounted, sluice.UsageEstimated)
 	estimates := b.sum(learned, sluice.UsageCounted, sluice.UsageEstimated)
-	if r.Lag.P90 > busy {
-		t.Logf("the clients themselves are %.0f ms late (p90): all is judged by 5 %%, the estimates not at all", r.Lag.P90)
-		all.within(t, "all", 5)
-		estimates.within(t, "estimates", 100)
-		return
-	}
 	all.within(t, "all", 2)
 	estimates.within(t, "estimates", 2)
 }

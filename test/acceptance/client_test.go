@@ -55,8 +55,8 @@ type wire struct {
 	failed atomic.Int64
 }
 
-func newWire(t *testing.T) *wire {
-	w := &wire{t: t, Transport: egress.New(egress.Options{}).Transport(egress.TransportOptions{AllowPrivate: true, Connect: time.Minute})}
+func newWire(t *testing.T, dial egress.DialFunc) *wire {
+	w := &wire{t: t, Transport: egress.New(egress.Options{Dial: dial}).Transport(egress.TransportOptions{AllowPrivate: true, Connect: time.Minute})}
 	t.Cleanup(w.CloseIdleConnections)
 	return w
 }

@@ -19,6 +19,7 @@ import (
 	"sluice/internal/admin"
 	"sluice/internal/app"
 	"sluice/internal/auth"
+	"sluice/internal/egress/egresstest"
 	"sluice/internal/fakellm"
 )
 
@@ -27,6 +28,7 @@ type setup struct {
 	clients []string        // a tenant with one key for each
 	fleet   fakellm.Options // the provider's
 	engine  string          // of the provider, as the configuration says; empty for a hosted one
+	net     *egresstest.Net // where all of it is, nil for TCP
 	stops   bool            // whether it stops with the connection, as the configuration says
 }
 
@@ -39,6 +41,8 @@ const (
 // gateway is a whole gateway before a scripted provider.
 type gateway struct {
 	t       *testing.T
+	net     *egresstest.Net
+	client  *http.Client // of the admin API
 	app     *app.App
 	fleet   *fakellm.Server
 	data    string
@@ -70,18 +74,24 @@ func start(t *testing.T, s setup) *gateway {
 	if testing.Short() {
 		t.Skip("a replay takes most of a minute")
 	}
-	g := &gateway{t: t, data: t.TempDir(), keys: map[string]sluice.Secret{}, tenants: map[sluice.TenantID]bool{}, log: &lockedLog{}}
+	g := &gateway{t: t, net: s.net, client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, data: t.TempDir(), keys: map[string]sluice.Secret{}, tenants: map[sluice.TenantID]bool{}, log: &lockedLog{}}
 	url := g.provider(s.fleet)
 	env := map[string]string{}
 	file := filepath.Join(g.data, "sluice.yaml")
 	if err := os.WriteFile(file, []byte(g.configuration(s, url, env)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var err error
-	g.app, err = app.New(t.Context(), app.Options{
+	o := app.Options{
 		ConfigPath: file, Data: filepath.Join(g.data, "data"), Listen: "127.0.0.1:0", AdminListen: "127.0.0.1:0", Stderr: g.log,
 		Getenv: func(name string) (string, bool) { v, ok := env[name]; return v, ok },
-	})
+	}
+	if s.net != nil {
+		o.Listen, o.AdminListen, o.Dial = "127.0.0.1:8080", "127.0.0.1:8081", s.net.Dial
+		o.Bind = func(address string) (net.Listener, error) { return s.net.Listen(address), nil }
+		g.client.Transport.(*http.Transport).DialContext = s.net.Dial
+	}
+	var err error
+	g.app, err = app.New(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,8 +114,10 @@ func (g *gateway) provider(o fakellm.Options) string {
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
+	l := net.Listener(nil)
+	if g.net != nil {
+		l = g.net.Listen("127.0.0.1:8000")
+	} else if l, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 		g.t.Fatal(err)
 	}
 	server := &http.Server{Handler: fleet, ErrorLog: log.New(io.Discard, "", 0)}
@@ -168,7 +180,7 @@ func (g *gateway) status(ctx context.Context) (s admin.Status) {
 		g.t.Fatal(err)
 	}
 	r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
-	res, err := http.DefaultClient.Do(r)
+	res, err := g.client.Do(r)
 	if err != nil {
 		g.t.Fatal(err)
 	}

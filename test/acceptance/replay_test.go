@@ -21,7 +21,7 @@ func TestVTCArena(t *testing.T) {
 		t.Fatalf("the trace has %d clients, want 27", len(clients))
 	}
 	g := start(t, setup{clients: clients, fleet: fakellm.Options{Seed: 1, Speed: 30}, engine: "vllm", stops: true})
-	w := newWire(t)
+	w := newWire(t, nil)
 	r := g.run(w, replay.Options{Rows: rows, Speed: 40, MaxOutput: 64})
 	b := g.close(w)
 	b.told(t, r)
@@ -41,7 +41,7 @@ func TestAzureConversation(t *testing.T) {
 		rows[i].Whole = i%3 == 2
 	}
 	g := start(t, setup{clients: clients, fleet: fakellm.Options{Seed: 2, Speed: 20}, stops: true})
-	w := newWire(t)
+	w := newWire(t, nil)
 	r := g.run(w, replay.Options{Rows: rows, Speed: 10, MaxOutput: 150, Dialect: replay.Anthropic})
 	b := g.close(w)
 	b.told(t, r)
