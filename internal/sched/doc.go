@@ -15,9 +15,11 @@
 // charged the work of an item, divided by its share or weight, when it is
 // dispatched, and the difference to what it took as that becomes known. The one
 // with the least virtual time is served next. Work is w_in × uncached input +
-// w_out × output. One that begins to compete starts at the least virtual time of
-// those that do, so that idling, or waiting for a limit of one's own, banks
-// nothing; what it is ahead by it keeps, so that a debt is not shed by a pause.
+// w_out × output. One that begins to compete starts where the one that was served
+// last stood before it was charged for what it runs, or at the least of those that
+// compete if that is less: so idling, or waiting for a limit of one's own, banks
+// nothing, and what comes while others wait is next. What it is ahead by it keeps,
+// so that a debt is not shed by a pause.
 // That is start-time fair queueing with the charge up front and corrected, which
 // is two to five times tighter than charging as the work is done (VTC, Sheng et
 // al., OSDI 2024).
@@ -37,9 +39,11 @@
 //     long the reserve is everybody's.
 //   - A class's ceiling bounds what it occupies.
 //   - What is gathered. A head that does not fit lets others pass up to its own
-//     cost. Then one backend is kept for it, the one with most room, or, where it
-//     lacks a part of the pool, all of it; reserves and headroom apart. One head
-//     gathers at a time.
+//     cost, in all and as the lead of any one flow over its own, so that small
+//     requests gain no more than that over any time. Then one backend is kept for
+//     it, the one with most room, or, where it lacks a part of the pool, all of it;
+//     reserves, headroom and what is due no later than it apart, the last up to its
+//     cost once more. One head gathers at a time.
 //
 // Apart from these, when Next answers nil no head of a flow and size class waits
 // while one backend fits it in every dimension.
@@ -60,9 +64,9 @@
 //
 //	|ΔS_f/w_f − ΔS_g/w_g| ≤ 2·(C + B)/w_min
 //
-// A head that does not fit adds what passed it, at most its own cost once per size
-// class, and what other backends serve while the one that is kept for it drains.
-// It stays the least in virtual time meanwhile, so its flow makes up for it.
+// A head that does not fit adds at most its own cost, once per size class, and what
+// other backends serve while the one that is kept for it drains. It stays the least
+// in virtual time meanwhile, so its flow makes up for it.
 //
 // # How long a head waits
 //
@@ -77,8 +81,8 @@
 //
 //	wait ≤ (2·C + B)·Σ w_i / (w_min·R) + turn
 //
-// A tenant below its share is lifted to the least virtual time when its request
-// comes: it waits for those that stand equal to it, one item each, and a turn.
+// A tenant below its share is first when its request comes, beside others that have
+// just come too, one item each: it waits for a turn.
 //
 // # Bounds
 //

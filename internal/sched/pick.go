@@ -30,9 +30,32 @@ func (q *Queue) Next(now time.Time, room Room) *Item {
 		return q.oldest(room)
 	}
 	q.capacity, q.free = room.Capacity()
-	if q.gathers != nil && !q.closed && !room.Gather(q.gathers) {
+	q.held, q.leads = nil, 0
+	q.regather(room)
+	it := q.next(now, room)
+	if it != nil || q.held == nil || q.gathers != nil {
+		return it
+	}
+	q.gather(q.held, room) // what could pass it is ahead of it already
+	q.leads = -1
+	q.blocked = q.blocked[:0]
+	return q.next(now, room)
+}
+
+// regather sees that what is gathered is what the item lacks now: once it has got
+// its part of the pool, one backend.
+func (q *Queue) regather(room Room) {
+	g := q.gathers
+	if g == nil || q.closed && !q.passable(g) {
+		return
+	}
+	q.closed = false
+	if !room.Gather(g) {
 		q.gathers = nil
 	}
+}
+
+func (q *Queue) next(now time.Time, room Room) *Item {
 	for _, k := range q.contracts {
 		k.refill(now)
 		if it := q.inside(k, room); it != nil {
@@ -108,10 +131,14 @@ func (q *Queue) ofClass(c *class, room Room) *Item {
 		q.blocked = append(q.blocked, it)
 	}
 	for _, l := range c.lanes {
-		if l.seats.Len() > 0 && q.open(l, room) {
-			if it := q.backfill(l, room); it != nil {
-				return it
-			}
+		if l.seats.Len() == 0 || !q.open(l, room) {
+			continue
+		}
+		if it := q.equals(l, 0, room); it != nil {
+			return it
+		}
+		if it := q.backfill(l, room); it != nil {
+			return it
 		}
 	}
 	return nil
@@ -137,7 +164,7 @@ func (l *lane) before(o *lane) bool {
 
 // open reports whether something of the lane could start, whatever its size.
 func (q *Queue) open(l *lane, room Room) bool {
-	return room.Most(&l.set, l.class.policy.Headroom > 0)[Slots] > 0 && q.allows(l.class, l.short, Slots, 1)
+	return room.Most(&l.set, true)[Slots] > 0 && q.allows(l.class, l.short, Slots, 1)
 }
 
 // allows reports whether the pool has a part left in a dimension that a class may
@@ -196,7 +223,7 @@ func (q *Queue) privileged(it *Item) bool {
 // passed over. Passing a head takes of its allowance, which is its own cost;
 // then what becomes free is gathered for it.
 func (q *Queue) may(it *Item, room Room) bool {
-	first := q.gathers == it || q.privileged(it)
+	first := q.First(it)
 	if q.closed && !first || !q.passable(it) || !room.Fits(it, first) {
 		return false
 	}
@@ -204,7 +231,17 @@ func (q *Queue) may(it *Item, room Room) bool {
 		if first || q.gathers != nil {
 			break // one at a time: the others wait for their turn to gather
 		}
-		if b == it || b.passed+it.Cost <= b.Cost || !b.Backends.meets(&it.Backends) {
+		if b == it || !b.Backends.meets(&it.Backends) {
+			continue
+		}
+		if q.leads >= 0 && q.leads < maxLeads && it.leads(b) {
+			q.leads++
+			if q.held == nil {
+				q.held = b
+			}
+			return false // another may pass
+		}
+		if b.passed+it.Cost <= b.Cost && (q.leads < maxLeads || !it.leads(b)) {
 			continue
 		}
 		q.gather(b, room)
@@ -215,10 +252,65 @@ func (q *Queue) may(it *Item, room Room) bool {
 	return true
 }
 
+// entitled reports whether an item is due no later than the head for which something is
+// gathered: it stands equal to it, or before. Such a one need not wait until that
+// has what it needs; together they may pass it once more by its cost, so that it
+// is not kept waiting by ever new ones.
+func (q *Queue) entitled(it *Item) bool {
+	g := q.gathers
+	if g == nil || g == it || g.passed+it.Cost > 2*g.Cost || it.line.node.seat.head() != it {
+		return false
+	}
+	s, t := it.tenant, g.tenant
+	switch {
+	case s.class != t.class:
+		return s.class.vt <= t.class.vt
+	case s != t:
+		return s.vt <= t.vt
+	}
+	return it.project != g.project && it.project.vt <= g.project.vt
+}
+
+// equals is a head of the lane that is due no later than the one that gathers, and
+// may start.
+func (q *Queue) equals(l *lane, i int, room Room) *Item {
+	g := q.gathers
+	if g == nil || g.tenant.class != l.class || i >= l.seats.Len() || l.seats.elems[i].e.tenant.vt > g.tenant.vt {
+		return nil
+	}
+	if it := l.seats.elems[i].e.head(); q.entitled(it) && q.may(it, room) {
+		return it
+	}
+	for child := arity*i + 1; child <= arity*i+arity; child++ {
+		if it := q.equals(l, child, room); it != nil {
+			return it
+		}
+	}
+	return nil
+}
+
+// maxLeads bounds how many are looked at that are ahead of a head already, for one
+// that is not.
+const maxLeads = 64
+
+// leads reports whether an item's flow is ahead of a head that it would pass by as
+// much as that lets pass: the bound holds over any interval then, and not for each
+// head alone.
+func (it *Item) leads(b *Item) bool {
+	s, t := it.tenant, b.tenant
+	switch {
+	case s.class != t.class:
+		return s.class.vt-t.class.vt > stretch(b.Cost, s.class.share())
+	case s != t:
+		return s.vt-t.vt > stretch(b.Cost, s.weight)
+	}
+	return it.project.vt-b.project.vt > stretch(b.Cost, 1)
+}
+
 // First reports whether what Next has picked may have the backend that is kept
 // for another item.
 func (q *Queue) First(it *Item) bool {
-	return q.gathers == it || it.contract != nil || q.privileged(it)
+	return q.gathers == it || it.contract != nil || q.privileged(it) || q.entitled(it)
 }
 
 // gather keeps for an item what becomes free: one backend, where that is what it
@@ -235,10 +327,17 @@ func (q *Queue) gather(it *Item, room Room) {
 
 // pass counts what a dispatch takes of the allowance of those that it passes.
 func (q *Queue) pass(it *Item) {
+	g := q.gathers
 	for _, b := range q.blocked {
 		if b != it && it.contract == nil && b.Backends.meets(&it.Backends) {
 			b.passed += it.Cost
 		}
+		if b == g {
+			g = nil
+		}
+	}
+	if g != nil && g != it && it.contract == nil && g.Backends.meets(&it.Backends) {
+		g.passed += it.Cost
 	}
 	q.blocked = q.blocked[:0]
 }
@@ -257,10 +356,16 @@ func (q *Queue) backfill(l *lane, room Room) *Item {
 		}
 	}
 	c := l.class
-	if q.gathers == nil || c.policy.Headroom == 0 {
+	if q.gathers == nil {
 		return nil
 	}
 	limit := room.Most(&l.set, true)
+	if g := q.gathers.tenant.class; g != c && c.vt <= g.vt {
+		return q.search(l, 0, limit, room)
+	}
+	if c.policy.Headroom == 0 {
+		return nil
+	}
 	for d := range limit {
 		if all := q.capacity[d]; all > 0 {
 			limit[d] = min(limit[d], part(all, c.policy.Headroom)-c.used[d])

@@ -71,6 +71,8 @@ type Queue struct {
 	blocked  []*Item // what the last Next passed over, in order
 	gathers  *Item   // what becomes free is kept for it
 	closed   bool    // it waits for the pool's part, not for one backend
+	held     *Item   // of blocked: what could pass it is ahead of it
+	leads    int     // how many such were looked at; -1: no more
 
 	pace  pace
 	spare spare

@@ -48,16 +48,14 @@ type class struct {
 
 func (c *class) share() int64 { return max(c.policy.Share, minShare) }
 
-// floor is the least virtual time of a tenant that competes: where one that
-// becomes active starts, so that idling banks nothing.
+// floor is where a tenant that becomes active starts, so that idling banks nothing:
+// where the one that was served last stood before it was charged for what it runs,
+// or the least of those that compete if that is less.
 func (c *class) floor() vtime {
-	least, found := c.last, false
+	least := c.last
 	for _, l := range c.lanes {
-		if l.seats.Len() == 0 {
-			continue
-		}
-		if v := l.seats.Top().tenant.vt; !found || v < least {
-			least, found = v, true
+		if l.seats.Len() > 0 {
+			least = min(least, l.seats.Top().tenant.vt)
 		}
 	}
 	return least
@@ -110,26 +108,23 @@ type project struct {
 	waiting, running int
 }
 
-// floor is the least virtual time of a project that competes.
+// floor is where a project starts that becomes active.
 func (t *tenant) floor() vtime {
-	least, found := t.last, false
+	least := t.last
 	for _, s := range t.seats {
-		if s.nodes.Len() == 0 {
-			continue
-		}
-		if v := s.nodes.Top().project.vt; !found || v < least {
-			least, found = v, true
+		if s.nodes.Len() > 0 {
+			least = min(least, s.nodes.Top().project.vt)
 		}
 	}
 	return least
 }
 
-// floor is the least virtual time of a class that competes.
+// floor is where a class starts that becomes active.
 func (q *Queue) floor() vtime {
-	least, found := q.last, false
+	least := q.last
 	for i := range q.classes {
-		if c := &q.classes[i]; c.ready > 0 && (!found || c.vt < least) {
-			least, found = c.vt, true
+		if c := &q.classes[i]; c.ready > 0 {
+			least = min(least, c.vt)
 		}
 	}
 	return least

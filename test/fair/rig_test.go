@@ -15,7 +15,7 @@ import (
 // and not per head alone, and whether a head that has got the pool's part gathers
 // one backend and no longer all. Until then flows of small requests gain on those of
 // large ones in a pool that is short of memory.
-const bounded = false
+const bounded = true
 
 // full is the size of `make proof`.
 var full = os.Getenv("SLUICE_FAIR") == "full"
