@@ -253,6 +253,9 @@ func rank(health string) int {
 func accountView(v *engine.AccountView) Account {
 	out := Account{Scope: v.Scope.String(), ID: v.ID, Tenant: v.Tenant, Open: v.Open, Counters: make([]Counter, 0, len(v.Counters))}
 	for _, c := range v.Counters {
+		if c.Limit.Amount == 0 { // counted since a start, for a limit that may come
+			continue
+		}
 		of := c.Limit.Dimension
 		out.Counters = append(out.Counters, Counter{
 			Limit: LimitName(c.Limit.Dimension, c.Limit.Window), Amount: amount(c.Limit.Amount, of),

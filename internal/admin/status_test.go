@@ -46,7 +46,10 @@ func TestStatus(t *testing.T) {
 	view := engine.View{
 		Policy: "p1", Open: 3, Running: 2,
 		Pools: []engine.PoolView{{ID: "chat", Waiting: 1, ByClass: [sluice.NumClasses]int{1}, Oldest: 2 * time.Second, Backends: []engine.BackendView{{ID: "gpu-a", Running: 2, Concurrency: 64, Health: "cooling", RetryIn: time.Second}}}},
-		Top:   []engine.AccountView{{Scope: sluice.ScopeTenant, ID: "acme", Counters: []quota.CounterView{{Limit: sluice.Limit{Dimension: sluice.Spend, Window: sluice.PerMonth, Amount: 100e9}, Used: 1e9, Held: 5e8, Remaining: 985e8}}}},
+		Top: []engine.AccountView{{Scope: sluice.ScopeTenant, ID: "acme", Counters: []quota.CounterView{
+			{Limit: sluice.Limit{Dimension: sluice.Requests, Window: sluice.PerDay}, Used: 7, Remaining: -7}, // not limited
+			{Limit: sluice.Limit{Dimension: sluice.Spend, Window: sluice.PerMonth, Amount: 100e9}, Used: 1e9, Held: 5e8, Remaining: 985e8},
+		}}},
 	}
 	limit := 0
 	b := newBench(t, func(o *Options) {
@@ -60,6 +63,9 @@ func TestStatus(t *testing.T) {
 	}
 	if s.Pools[0].ByClass["interactive"] != 1 || s.Pools[0].Backends[0].Health != "cooling" || s.Pools[0].Backends[0].RetryInSeconds != 1 {
 		t.Errorf("pools: %+v", s.Pools)
+	}
+	if n := len(s.Top[0].Counters); n != 1 {
+		t.Fatalf("%d counters, want the limit alone: %+v", n, s.Top[0])
 	}
 	if c := s.Top[0].Counters[0]; c.Limit != "spend_per_month" || c.Used.String() != "$1.00" || c.Held.String() != "$0.50" {
 		t.Errorf("counters: %+v", c)

@@ -180,10 +180,10 @@ func statusText(s *admin.Status) (string, error) {
 	if err := queueText(&b, s.Pools, false); err != nil {
 		return "", err
 	}
-	top := view{columns: []string{"scope", "id", "limit", "used", "held", "left", "of"}}
+	top := view{columns: []string{"scope", "tenant", "id", "limit", "used", "held", "left", "of"}}
 	for _, a := range s.Top {
 		for _, k := range a.Counters {
-			top.rows = append(top.rows, []string{a.Scope, a.ID, k.Limit, k.Used.String(), k.Held.String(), k.Remaining.String(), k.Amount.String()})
+			top.rows = append(top.rows, []string{a.Scope, a.Tenant, a.ID, k.Limit, k.Used.String(), k.Held.String(), k.Remaining.String(), k.Amount.String()})
 		}
 	}
 	if len(top.rows) > 0 {

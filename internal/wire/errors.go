@@ -272,8 +272,11 @@ func about(d time.Duration) time.Duration {
 // requests in flight.
 func limitText(r *sluice.Refusal) string {
 	amount := func(n int64) string {
-		if r.Limit.Dimension == sluice.Spend {
+		switch r.Limit.Dimension {
+		case sluice.Spend:
 			return sluice.Nano(n).String()
+		case sluice.RunTime:
+			return time.Duration(n).Round(time.Millisecond).String()
 		}
 		return strconv.FormatInt(n, 10)
 	}
@@ -290,6 +293,10 @@ func limitText(r *sluice.Refusal) string {
 	}
 	if r.Limit.Window != sluice.NoWindow {
 		fmt.Fprintf(&b, " per %s", r.Limit.Window)
+	}
+	if r.Limit.Dimension == sluice.RunTime { // passes by itself: nothing holds or needs it
+		fmt.Fprintf(&b, "; spent %s", amount(r.Used))
+		return b.String()
 	}
 	if !r.Scope.Shared() { // what others took is not the caller's to know
 		fmt.Fprintf(&b, "; spent %s, held by requests in flight %s", amount(r.Used), amount(r.Held))

@@ -259,3 +259,14 @@ func TestSharedLimitTellsNoFigures(t *testing.T) {
 		t.Errorf("the body hides the caller's own figures: %s", body)
 	}
 }
+
+func TestTimeOfARunIsToldAsATime(t *testing.T) {
+	e := &sluice.Error{
+		Kind: sluice.KindBudgetExhausted, Reason: sluice.BudgetSpent, Msg: "the run may last 5s",
+		Refusal: &sluice.Refusal{Scope: sluice.ScopeRun, ID: "r", Limit: sluice.Limit{Dimension: sluice.RunTime, Window: sluice.PerRun, Amount: 5e9}, Used: 22656061832},
+	}
+	_, _, body := Error(OpenAI, e, "req_1", ErrorOptions{})
+	if want := "(limit of run r: 5s time per run; spent 22.656s)"; !strings.Contains(string(body), want) {
+		t.Errorf("no %q in %s", want, body)
+	}
+}
