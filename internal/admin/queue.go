@@ -282,11 +282,13 @@ func flowView(f *sched.FlowView, c *sched.ClassView) FlowStatus {
 	return out
 }
 
-// noisy reports whether a flow has at least twice its part of what waits in its
-// class, or of what is refused there, though others want something too.
+// noisy reports whether a flow has at least twice its part, by weight among the
+// tenants that are there, of what waits in its class, or of what is refused there.
+// Others need not wait: where the queue shares, a flood mostly waits alone.
 func noisy(f *sched.FlowView, c *sched.ClassView) bool {
+	weight := max(f.Weight, 1)
 	twice := func(n, all int64) bool {
-		return n > 1 && all > 0 && float64(n)/float64(all)*float64(c.Fair) >= 2*float64(f.Fair)
+		return n > 1 && float64(n)*float64(max(c.Weights, weight)) >= 2*float64(all)*float64(weight)
 	}
 	return c.Tenants > 1 && (twice(f.Queued, c.Queued) || twice(f.PerMinute, c.PerMinute))
 }

@@ -16,7 +16,7 @@ import (
 func flooded() engine.PoolView {
 	p := engine.PoolView{ID: "chat", Waiting: 31}
 	p.Classes[sluice.Standard] = sched.ClassView{
-		Class: sluice.Standard, Policy: sched.Class{Share: 300, Ceiling: 500}, Waiting: 31, Running: 4, Tenants: 3, Queued: 3100, Competing: true, Gap: 40, PerMinute: 90,
+		Class: sluice.Standard, Policy: sched.Class{Share: 300, Ceiling: 500}, Waiting: 31, Running: 4, Tenants: 3, Weights: 3, Queued: 3100, Competing: true, Gap: 40, PerMinute: 90,
 		Service: sched.Service{Rate: 1000, Share: 1000, Fair: 1000},
 	}
 	p.Classes[sluice.Standard].Refused[sluice.QueueFull-sluice.RateLimited] = 7

@@ -64,6 +64,7 @@ type ClassView struct {
 	Queued    int64         // work of what waits
 	Used      Amounts       // by what runs, contracts aside
 	Tenants   int           // that wait, run or have a debt
+	Weights   int64         // of these
 	Competing bool          // something waits that its own limits do not keep back
 	Gap       int64         // largest less least virtual time of tenants that compete, in work per unit of weight
 	Counts    Counts
@@ -136,6 +137,9 @@ func (q *Queue) Classes(now time.Time) (out [sluice.NumClasses]ClassView) {
 			Service: Service{Rate: c.served.rate(now), Fair: scale(whole, c.share(), c.among(shares))},
 		}
 		out[i].Share = partOf(out[i].Rate, total)
+		for j := range c.loads.elems {
+			out[i].Weights += c.loads.elems[j].e.weight
+		}
 	}
 	return out
 }
