@@ -117,8 +117,10 @@ type answer struct {
 		Completion int `json:"completion_tokens"`
 	}
 	Error *struct {
-		Code   any
-		Sluice struct{ Limit limit }
+		Sluice struct {
+			Reason string
+			Limit  limit
+		}
 	}
 }
 
@@ -135,7 +137,7 @@ func (g *got) take(data []byte) (content bool) {
 		g.limit = a.Error.Sluice.Limit
 	}
 	if a.Error != nil && g.reason == "" {
-		g.reason = fmt.Sprint(a.Error.Code)
+		g.reason = a.Error.Sluice.Reason
 	}
 	return len(a.Choices) > 0 && a.Choices[0].Text != ""
 }

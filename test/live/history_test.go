@@ -127,49 +127,33 @@ func (l *history) audit(t *testing.T) {
 	}
 }
 
-// turn is, at most, how long a tenant's heads had to wait for what runs to end: from
-// the moment at which a request was the first of its tenant, until what ran then and
-// has ended by then, with what was free, was as much as it needs in every dimension;
-// alone, or with one request of each other tenant that waited then, as those that
+// turn is, at most, how long a tenant's requests had to wait for what runs to end:
+// from the arrival of a request until what ran then and has ended by then, with what
+// was free, was as much as it needs in every dimension; alone, or with those of its
+// own that came before and one of each other tenant that waited then, as those that
 // stand equal to it may go first. What started later does not count.
 func (l *history) turn(tenant sluice.TenantID, pool *route.Pool, from, to time.Duration, alone bool) (worst time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	granted := slices.DeleteFunc(slices.Clone(l.order), func(q *life) bool { return q.granted == 0 })
 	slices.SortStableFunc(granted, func(a, b *life) int { return cmp.Compare(a.granted, b.granted) })
-	last := time.Duration(0)
-	for i, q := range granted {
-		if q.call.Principal.Tenant != tenant {
-			continue
-		}
-		head := max(q.arrived, last)
-		last = q.granted
-		if q.arrived < from || q.arrived >= to || q.granted == head {
+	for _, q := range granted {
+		if q.call.Principal.Tenant != tenant || q.arrived < from || q.arrived >= to || q.granted == q.arrived {
 			continue
 		}
 		need := []*life{q}
-		seen := map[sluice.TenantID]bool{tenant: true}
-		for _, o := range granted[i+1:] { // before it in time, too, if they were granted while it waited
-			need = other(need, seen, o, head)
+		seen := map[sluice.TenantID]bool{}
+		for _, o := range granted {
+			id := o.call.Principal.Tenant
+			if alone || o == q || o.arrived > q.arrived || o.granted <= q.arrived || seen[id] || id == tenant && o.granted > q.granted {
+				continue
+			}
+			seen[id] = id != tenant
+			need = append(need, o)
 		}
-		for j := i - 1; j >= 0 && granted[j].granted > head; j-- {
-			need = other(need, seen, granted[j], head)
-		}
-		if alone {
-			need = need[:1]
-		}
-		worst = max(worst, until(granted, need, pool, head))
+		worst = max(worst, until(granted, need, pool, q.arrived))
 	}
 	return worst
-}
-
-// other adds a request that waited at a moment, if it is the first of its tenant.
-func other(to []*life, seen map[sluice.TenantID]bool, q *life, at time.Duration) []*life {
-	if id := q.call.Principal.Tenant; !seen[id] && q.arrived <= at {
-		seen[id] = true
-		to = append(to, q)
-	}
-	return to
 }
 
 // amounts is one figure for each of slots, memory and prefill.

@@ -3,6 +3,7 @@ package live
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -81,7 +82,13 @@ func noisy(t *testing.T, naive bool) (n noise) {
 			})
 		}
 		time.Sleep(before + after)
-		n.waiting = s.pool().Waiting
+		p := s.pool()
+		n.waiting = p.Waiting
+		for _, f := range p.Flows {
+			if marked := slices.Contains(f.Marks, "noisy"); !naive && marked != (f.Tenant == "noisy") {
+				t.Errorf("the status marks %s, of which %d wait, as %v", f.Tenant, f.Waiting, f.Marks)
+			}
+		}
 		for id, gs := range c.all() {
 			s.served(gs)
 			if id != "noisy" {
@@ -102,6 +109,7 @@ func noisy(t *testing.T, naive bool) (n noise) {
 // the time and a turn. Behind requests per minute and FIFO it is ten times that and
 // more.
 func TestNoisyTenant(t *testing.T) {
+	long(t)
 	fair, naive := noisy(t, false), noisy(t, true)
 	var table strings.Builder
 	fmt.Fprintf(&table, "\n%-6s %10s %10s %10s %10s %8s %8s %8s\n", "", "wait p99", "then", "TTFT p99", "then", "turn", "alone", "waiting")
