@@ -121,14 +121,18 @@ func (q *Queue) ofClass(c *class, room Room) *Item {
 		}
 		tried |= 1 << at
 		l := c.lanes[at]
+		it := l.seats.Top().head()
 		if !q.open(l, room) {
+			if !l.short && q.opens(l, true, room) { // what a reserve is lent to passes it
+				q.blocked = append(q.blocked, it)
+			}
 			continue
 		}
-		it := l.seats.Top().head()
-		if q.may(it, room) {
+		if !q.fits(it, room) {
+			q.blocked = append(q.blocked, it)
+		} else if q.mayPass(it, room) {
 			return it
 		}
-		q.blocked = append(q.blocked, it)
 	}
 	for _, l := range c.lanes {
 		if l.seats.Len() == 0 || !q.open(l, room) {
@@ -163,8 +167,10 @@ func (l *lane) before(o *lane) bool {
 }
 
 // open reports whether something of the lane could start, whatever its size.
-func (q *Queue) open(l *lane, room Room) bool {
-	return room.Most(&l.set, true)[Slots] > 0 && q.allows(l.class, l.short, Slots, 1)
+func (q *Queue) open(l *lane, room Room) bool { return q.opens(l, l.short, room) }
+
+func (q *Queue) opens(l *lane, short bool, room Room) bool {
+	return room.Most(&l.set, true)[Slots] > 0 && q.allows(l.class, short, Slots, 1)
 }
 
 // allows reports whether the pool has a part left in a dimension that a class may
@@ -222,13 +228,21 @@ func (q *Queue) privileged(it *Item) bool {
 // may reports whether an item can start now without doing harm to what was
 // passed over. Passing a head takes of its allowance, which is its own cost;
 // then what becomes free is gathered for it.
-func (q *Queue) may(it *Item, room Room) bool {
+func (q *Queue) may(it *Item, room Room) bool { return q.fits(it, room) && q.mayPass(it, room) }
+
+// fits reports whether the pool has a part for the item, and a backend room.
+func (q *Queue) fits(it *Item, room Room) bool {
 	first := q.First(it)
-	if q.closed && !first || !q.passable(it) || !room.Fits(it, first) {
-		return false
+	return (first || !q.closed) && q.passable(it) && room.Fits(it, first)
+}
+
+// mayPass reports whether an item that fits may pass those that do not.
+func (q *Queue) mayPass(it *Item, room Room) bool {
+	if q.First(it) {
+		return true
 	}
 	for _, b := range q.blocked {
-		if first || q.gathers != nil {
+		if q.gathers != nil {
 			break // one at a time: the others wait for their turn to gather
 		}
 		if b == it || !b.Backends.meets(&it.Backends) {
