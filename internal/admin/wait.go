@@ -3,7 +3,6 @@ package admin
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"sluice"
 	"sluice/internal/engine"
@@ -43,9 +42,6 @@ func lackView(l *engine.LackView) Lack {
 		out.Limit = gaugeFigure(l.Refusal)
 	}
 	out.Why = out.sentence()
-	if l.What == engine.LackRate {
-		out.Why = fmt.Sprintf("the rate of its backend's provider is used up: there is room in %v", l.Wait.Round(time.Millisecond))
-	}
 	return out
 }
 

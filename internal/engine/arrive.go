@@ -210,6 +210,7 @@ func (e *Engine) push(r *request, p *pool) {
 	r.item.Backends = p.set(r)
 	kv, prefill := p.most(&r.item.Backends)
 	r.item.Need = sched.Amounts{sched.Slots: 1, sched.KV: min(int64(need.KV), kv), sched.Prefill: min(int64(need.Prefill), prefill)}
-	r.item.Cost = p.cost(max(0, w.Input-w.CachedInput), min(w.Output, w.OutputBound))
+	in, out := max(0, w.Input-w.CachedInput), min(w.Output, w.OutputBound)
+	r.item.Cost, r.item.Upfront = p.cost(in, out), p.cost(in, out/upfront)
 	p.queue.Push(&r.item)
 }

@@ -99,6 +99,13 @@ func (e *Engine) free(now time.Time, r *request, why sluice.Reason, retryAfter t
 	e.unwatch(r)
 }
 
+// upfront is the part of the expected output that is charged at dispatch, one half:
+// the rest is charged as it comes. So what a tenant is charged for what runs is
+// never more than half of its output away from what has been delivered, on either
+// side, and a tenant of long answers is neither served too little at first, as
+// where all is charged at once, nor too much, as where nothing is.
+const upfront = 2
+
 // correct puts the work that the tenant is charged for the attempt right: what it
 // took in the end, or as long as it runs what is known to be more than expected.
 func (e *Engine) correct(now time.Time, r *request, u sluice.Usage, ended bool) {
@@ -106,7 +113,7 @@ func (e *Engine) correct(now time.Time, r *request, u sluice.Usage, ended bool) 
 		return
 	}
 	w := r.work(r.bound)
-	in, out := max(0, w.Input-w.CachedInput), min(w.Output, w.OutputBound)
+	in, out := max(0, w.Input-w.CachedInput), min(w.Output, w.OutputBound)/upfront
 	if ended {
 		in, out = u.Input+u.CacheWrite, u.OutputTotal()
 	} else {

@@ -100,7 +100,7 @@ func (k *contract) take(it *Item) {
 		k.used[d] += it.Need[d]
 	}
 	k.running++
-	k.level -= it.Cost
+	k.level -= it.Upfront
 }
 
 // keeps is what of its reserve is not in use and not lent. While something of its

@@ -12,17 +12,18 @@
 //	      share    weight   equal     order of arrival
 //
 // Each level but the last is shared by virtual time: a class, tenant or project is
-// charged the work of an item, divided by its share or weight, when it is
-// dispatched, and the difference to what it took as that becomes known. The one
-// with the least virtual time is served next. Work is w_in × uncached input +
-// w_out × output. One that begins to compete starts where the one that was served
-// last stood before it was charged for what it runs, or at the least of those that
-// compete if that is less: so idling, or waiting for a limit of one's own, banks
-// nothing, and what comes while others wait is next. What it is ahead by it keeps,
-// so that a debt is not shed by a pause.
-// That is start-time fair queueing with the charge up front and corrected, which
-// is two to five times tighter than charging as the work is done (VTC, Sheng et
-// al., OSDI 2024).
+// charged the work of an item, w_in × uncached input + w_out × output, divided by its
+// share or weight: input and half of the expected output when it is dispatched, the
+// rest as it comes, so that charge and delivery are never further apart than half an
+// answer. The one with the least virtual time is served next. One that begins to
+// compete starts where the one that was served last stood before it was charged for
+// what it runs, or at the least of those that compete if that is less: so idling, or
+// waiting for a limit of one's own, banks nothing, and what comes while others wait
+// is next. What it is ahead by it keeps, so that a debt is not shed by a pause.
+//
+// That is start-time fair queueing, half way between a charge up front, which holds
+// the corrected work closest, and one as the work is delivered (VTC, Sheng et al.,
+// OSDI 2024), which holds the delivered closest.
 //
 // A [lane] is the requests of a class that the same backends can serve: whether
 // one of them could start at all is decided once for all of them. Within a flow

@@ -134,7 +134,7 @@ func (w *world) push() {
 	}
 	in := rapid.Int64Range(1, 500).Draw(t, "in")
 	out := rapid.Int64Range(0, 600).Draw(t, "out")
-	it.Need, it.Cost, it.Work = Amounts{1, in + out, in}, in+2*out, sluice.Tokens(in+out)
+	it.Need, it.Cost, it.Upfront, it.Work = Amounts{1, in + out, in}, in+2*out, in+out, sluice.Tokens(in+out)
 	for i := range w.m.all {
 		if i == 0 || rapid.Bool().Draw(t, "backend") {
 			it.Backends.Add(i)

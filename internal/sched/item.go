@@ -29,7 +29,8 @@ type Item struct {
 	Deadline time.Time     // it leaves by then
 	Bytes    int64         // of its body
 	Work     sluice.Tokens // input and output, what bounds count
-	Cost     int64         // expected work as tenants are charged for it
+	Cost     int64         // expected work
+	Upfront  int64         // the part of it that its tenant is charged at dispatch
 	Need     Amounts       // of one backend
 	Backends Set
 

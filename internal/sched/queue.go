@@ -253,9 +253,9 @@ func (q *Queue) Dispatch(now time.Time, it *Item) {
 	p.running++
 	t.running++
 	c.running++
-	it.charged = it.Cost
-	c.served.add(now, it.Cost)
-	t.served.add(now, it.Cost)
+	it.charged = it.Upfront
+	c.served.add(now, it.Upfront)
+	t.served.add(now, it.Upfront)
 	if k := it.contract; k != nil {
 		k.take(it)
 		return
@@ -266,7 +266,7 @@ func (q *Queue) Dispatch(now time.Time, it *Item) {
 	q.last = max(q.last, c.vt)
 	c.last = max(c.last, t.vt)
 	t.last = max(t.last, p.vt)
-	q.charge(p, it.Cost)
+	q.charge(p, it.Upfront)
 	q.settleDebts(c)
 }
 

@@ -46,7 +46,7 @@ func Anchors() []Anchor {
 			VTCThroughput: 1.717, FCFSThroughput: 1.711, VTC: 8820, FCFS: 378_413,
 		},
 		{
-			Name: "poisson_short_long", KV: 10500, Clients: poisson(Size{In: 64, Out: 64}, Size{In: 256, Out: 256}), VTCLength: 600 * time.Second, FCFSLength: 600 * time.Second,
+			Name: "poisson_short_long", Whole: true, KV: 10500, Clients: poisson(Size{In: 64, Out: 64}, Size{In: 256, Out: 256}), VTCLength: 600 * time.Second, FCFSLength: 600 * time.Second,
 			VTCThroughput: 7.73, FCFSThroughput: 7.895, VTC: 20_025, FCFS: 219_873,
 		},
 		{
