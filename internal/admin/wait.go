@@ -3,6 +3,7 @@ package admin
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"sluice"
 	"sluice/internal/engine"
@@ -42,6 +43,9 @@ func lackView(l *engine.LackView) Lack {
 		out.Limit = gaugeFigure(l.Refusal)
 	}
 	out.Why = out.sentence()
+	if l.What == engine.LackRate {
+		out.Why = fmt.Sprintf("the rate of its backend's provider is used up: there is room in %v", l.Wait.Round(time.Millisecond))
+	}
 	return out
 }
 

@@ -48,6 +48,15 @@ func TestStatusExitCodes(t *testing.T) {
 	}
 }
 
+func TestStatusSaysWhenABackendIsTried(t *testing.T) {
+	_, out, _ := run(t, func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(admin.Status{State: "ready", Pools: []admin.PoolStatus{{Pool: "p", Backends: []admin.BackendStatus{{Backend: "b", Health: "cooling", RetryInSeconds: 1.4}}}}})
+	}, "status")
+	if !strings.Contains(out, "cooling 1.4s") {
+		t.Errorf("no time of the next try in %s", out)
+	}
+}
+
 // What a table leaves out it says.
 func TestStatusSaysWhatIsLeftOut(t *testing.T) {
 	_, out, _ := run(t, func(w http.ResponseWriter, _ *http.Request) {

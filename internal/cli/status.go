@@ -160,7 +160,11 @@ func statusText(s *admin.Status) (string, error) {
 		p := &s.Pools[i]
 		for j := range p.Backends {
 			k := &p.Backends[j]
-			row := []string{"", "", "", "", k.Backend, k.Health, count(k.Running), count(k.Concurrency), count(k.KVTokens)}
+			health := k.Health
+			if k.RetryInSeconds > 0 {
+				health += " " + span(k.RetryInSeconds)
+			}
+			row := []string{"", "", "", "", k.Backend, health, count(k.Running), count(k.Concurrency), count(k.KVTokens)}
 			if j == 0 {
 				copy(row, []string{p.Pool, count(p.Waiting), span(p.OldestSeconds), span(p.WaitSeconds)})
 			}

@@ -223,9 +223,13 @@ func (e *Engine) lacks(now time.Time, r *request) (out []LackView) {
 	if p.serves(now, r) != serves {
 		return append(out, LackView{What: LackBackend})
 	}
+	wait, paced := p.pacedFor(now, r)
+	if paced {
+		out = append(out, LackView{What: LackRate, Wait: wait})
+	}
 	for _, l := range p.queue.Lacks(now, &r.item, &room{p: p, now: now}) {
 		v := LackView{Lack: l, What: lackWords[l.What]}
-		if v.What == "" {
+		if v.What == "" || paced && (l.What == sched.Size || l.What == sched.Split) { // that place has room
 			continue
 		}
 		if l.Item != nil {
@@ -235,4 +239,24 @@ func (e *Engine) lacks(now time.Time, r *request) (out []LackView) {
 		out = append(out, v)
 	}
 	return out
+}
+
+// pacedFor reports whether one of a request's backends has room for it but for the
+// rates of its provider, and how long until the first has that too.
+func (p *pool) pacedFor(now time.Time, r *request) (wait time.Duration, ok bool) {
+	ask, need := r.ask(), r.needOfPlace()
+	for _, pl := range p.places {
+		if r.eligible(pl.Backend, &ask) != route.Chosen || r.dearer(pl.Backend) {
+			continue
+		}
+		switch pl.Usable(now, need) {
+		case route.Chosen:
+			return 0, false
+		case route.LeftPaced:
+			if d := pl.RoomAt(now, need).Sub(now); !ok || d < wait {
+				wait, ok = d, true
+			}
+		}
+	}
+	return wait, ok
 }

@@ -38,6 +38,10 @@ func TestRatesWakeTheEngine(t *testing.T) {
 	if v := e.Dump(now, engine.Zoom{}, 10); v.Pools[0].Backends[0].Rates[0].Left != 0 {
 		t.Errorf("view: %+v", v.Pools[0].Backends[0].Rates)
 	}
+	lacks := e.Dump(now, engine.Zoom{Request: "b"}, 1).Requests[0].Lacks
+	if len(lacks) != 1 || lacks[0].What != engine.LackRate || lacks[0].Wait != 30*time.Second {
+		t.Errorf("lacks %+v, want the rate alone, for 30s: there are slots", lacks)
+	}
 	for range 3 { // the first wake is for the least that there can be
 		at, ok := e.NextWake()
 		if !ok {

@@ -147,6 +147,7 @@ type LackView struct {
 	What    string           // the word: see the constants
 	Refusal *quota.Refusal   // of LackLimit
 	Request sluice.RequestID // of LackGathered
+	Wait    time.Duration    // of LackRate: until there is room, if nothing else takes it
 }
 
 // What can be in the way of a request that waits.
@@ -156,6 +157,7 @@ const (
 	LackFlow      = "flow"           // requests of its own flow that came before
 	LackTurn      = "turn"           // nothing but that others are due first
 	LackRoom      = "room"           // no backend has as much free
+	LackRate      = "rate"           // the rates of its backends' providers are used up
 	LackSplit     = "room_together"  // no one backend has all of it free
 	LackPool      = "pool"           // the pool has not as much free
 	LackCeiling   = "class_ceiling"  // of its class

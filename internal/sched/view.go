@@ -12,6 +12,8 @@ import (
 const meterSpan = 10 * time.Second
 
 // meter is how much work was served lately: the span that runs and the one before.
+// Spans of all meters begin together, so that a part is told of the same time as
+// its whole.
 type meter struct {
 	start     time.Time
 	now, last int64
@@ -30,8 +32,15 @@ func (m *meter) turn(now time.Time) {
 	case gone < 2*meterSpan:
 		m.start, m.last, m.now = m.start.Add(meterSpan), m.now, 0
 	default:
-		m.start, m.last, m.now = now, 0, 0
+		m.start, m.last, m.now = now.Add(-phase(now)), 0, 0
 	}
+}
+
+// phase is how long ago a span began, by the clock that all meters read. What is
+// made of it keeps the monotonic time.
+func phase(now time.Time) time.Duration {
+	const span = int64(meterSpan / time.Second)
+	return time.Duration((now.Unix()%span+span)%span)*time.Second + time.Duration(now.Nanosecond())
 }
 
 // rate is the work per second over the last one to two spans.

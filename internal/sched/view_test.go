@@ -83,6 +83,29 @@ func TestRatesOutliveAbsence(t *testing.T) {
 	}
 }
 
+// TestPartIsNeverMoreThanTheWhole lets a tenant begin after the others of its class
+// have had something and nothing: its rate is told of the same time as the class's.
+func TestPartIsNeverMoreThanTheWhole(t *testing.T) {
+	q := NewQueue(Policy{}, Bounds{}, Bounds{})
+	now := viewed
+	serve := func(tenant sluice.TenantID) {
+		it := &Item{Flow: Flow{Tenant: tenant}, Class: sluice.Standard, Weight: 1, Arrived: now, Since: now, Deadline: now.Add(time.Hour), Cost: 1000, Backends: Set{1}}
+		q.Push(it)
+		q.Dispatch(now, q.Next(now, free{}))
+		q.End(it, time.Millisecond)
+	}
+	serve("early")
+	now = now.Add(9700 * time.Millisecond)
+	for range 300 {
+		now = now.Add(100 * time.Millisecond)
+		serve("late")
+		f, _ := q.Flow(now, sluice.Standard, "late")
+		if c := q.Classes(now)[sluice.Standard]; f.Rate > c.Rate || f.Share > whole {
+			t.Fatalf("%v on: the tenant has %d work/s, %d thousandths of the pool, and its class %d", now.Sub(viewed), f.Rate, f.Share, c.Rate)
+		}
+	}
+}
+
 // TestFirst takes the least of a heap in order.
 func TestFirst(t *testing.T) {
 	q := NewQueue(Policy{}, Bounds{Requests: 1_000_000}, Bounds{})

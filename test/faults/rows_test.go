@@ -255,7 +255,7 @@ var rows = []row{
 		[]string{here + "TestFault_D2_StopWhileTheStoreIsLocked"},
 	},
 	{
-		"T1", "wall clock set by ±1 s, −1 h, ±1 day, 1 year", "no bucket refills, no hold, wait or cool-down ends by it; a clock set forward opens the next window of a budget once, set back it opens none", "in the window of the arrival",
-		[]string{"internal/engine.TestFault_T1_ClockSetRefillsNothing", "internal/engine.TestFault_T1_ClockSetExpiresNothing", "internal/engine.TestFault_T1_ClockSetAndBudgets", "internal/quota.TestTimeNeverGoesBack"},
+		"T1", "wall clock set by ±1 s, −1 h, ±1 day, 1 year", "no bucket refills, no hold, wait or cool-down ends by it, and no queue changes its order; a clock set forward opens the next window of a budget once, set back it opens none", "in the window of the arrival",
+		[]string{"internal/engine.TestFault_T1_ClockSetRefillsNothing", "internal/engine.TestFault_T1_ClockSetExpiresNothing", "internal/engine.TestFault_T1_ClockSetAndBudgets", "internal/engine.TestFault_T1_ClockSetKeepsTheQueue", "internal/quota.TestTimeNeverGoesBack"},
 	},
 }
