@@ -146,6 +146,9 @@ func (c *call) finish() (abort bool) {
 		f.Run = c.principal.Run
 		f.Operation, f.Dialect = c.op.String(), string(c.dialect)
 		f.Duration = f.Ended.Sub(f.At)
+		if p := c.principal.Policy; p != nil {
+			f.Class = p.Class
+		}
 		if c.head != nil {
 			f.Model, f.Stream = sluice.ModelID(c.head.Model), c.head.Stream
 		}

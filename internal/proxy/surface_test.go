@@ -235,6 +235,9 @@ func TestRequestHeaders(t *testing.T) {
 				if _, _, msg := errorOf(t, g.body); !strings.Contains(strings.ToLower(msg), strings.ToLower(tt.name)) {
 					t.Errorf("%s: the message does not name it: %s", tt.name, msg)
 				}
+				if got := r.last().Final.Class; got != r.policy.Class {
+					t.Errorf("%s: refused as of class %v, want the plan's", tt.name, got)
+				}
 			}
 		}
 		for name, want := range map[string]string{
