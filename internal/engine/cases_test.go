@@ -10,6 +10,7 @@ import (
 	"sluice"
 	"sluice/internal/engine"
 	"sluice/internal/price"
+	"sluice/internal/quota"
 	"sluice/internal/route"
 )
 
@@ -504,5 +505,31 @@ func TestFreeCallsCountRequestsOnly(t *testing.T) {
 	}
 	if err := call("c"); err == nil || err.Refusal.Limit.Dimension != sluice.Requests {
 		t.Errorf("a third of two per minute: %v", err)
+	}
+}
+
+// More runs than are told apart share the bounds of one, and are told so.
+func TestFurtherRunsAreToldSo(t *testing.T) {
+	p := policy(false, sluice.ScopeRun, sluice.Limit{Dimension: sluice.Requests, Window: sluice.PerRun, Amount: 1})
+	r := newRig(t, nil, p)
+	for i := range quota.MaxLabelledOf + 2 {
+		c := engine.Call{
+			ID: sluice.RequestID(fmt.Sprint("r", i)), Model: "m", Dialect: "openai", MaxWait: time.Minute, Free: true,
+			Principal: sluice.Principal{Tenant: "acme", Project: sluice.DefaultProject, Key: "k", Run: sluice.RunID(fmt.Sprint("run", i)), Policy: p},
+		}
+		v := r.eng.Arrive(r.now, c)
+		if i > quota.MaxLabelledOf {
+			if v.Err == nil || v.Err.Reason != sluice.BudgetSpent || !strings.Contains(v.Err.Msg, "more runs than are told apart") || strings.Contains(v.Err.Hint, "begin another run") {
+				t.Errorf("run %d: got %v, want that it shares the bounds of one", i, v.Err)
+			}
+			continue
+		}
+		if v.Err != nil {
+			t.Fatalf("run %d: %v", i, v.Err)
+		}
+		r.eng.Advance(r.now)
+		if err := r.eng.Settle(r.now, c.ID, engine.Actual{}); err != nil {
+			t.Fatalf("run %d: %v", i, err)
+		}
 	}
 }

@@ -93,6 +93,10 @@ func ofRun(err *sluice.Error, f *quota.Refusal) {
 		err.Msg = fmt.Sprintf("the run may take %s, of which %s are spent and %s held", of, spent, held)
 	}
 	err.Hint = "its bounds do not come back: end it, or begin another run"
+	if f.Owner.Further() {
+		err.Msg = "the tenant has more runs than are told apart, and further ones share the bounds of one: " + err.Msg
+		err.Hint = "leave sluice-run out, or wait until other runs are forgotten"
+	}
 }
 
 // amountText is an amount as people write it.

@@ -23,6 +23,9 @@ const furtherPart = "\x00further"
 // one of its own.
 func (o Owner) further() Owner { return Owner{Scope: o.Scope, ID: o.ID, Part: furtherPart} }
 
+// Further reports whether it is the one that labels without room of their own share.
+func (o Owner) Further() bool { return o.Part == furtherPart }
+
 // labelled reports whether callers name the owner as they like.
 func (o Owner) labelled() bool { return o.Scope == sluice.ScopeUser || o.Scope == sluice.ScopeRun }
 
