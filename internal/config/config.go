@@ -138,10 +138,10 @@ type Pool struct {
 
 // Queue bounds a pool's queue.
 type Queue struct {
-	Requests Count    `json:"requests,omitempty" jsonschema:"waiting requests"`
-	Bytes    Bytes    `json:"bytes,omitempty" jsonschema:"bodies of waiting requests"`
-	Work     Count    `json:"work,omitempty" jsonschema:"input and held output tokens of waiting requests"`
-	MaxWait  Duration `json:"max_wait,omitempty" jsonschema:"longest wait where neither request nor plan says less"`
+	Requests Count    `json:"requests,omitempty" jsonschema:"waiting requests; 4096 if left out"`
+	Bytes    Bytes    `json:"bytes,omitempty" jsonschema:"bodies of waiting requests; 256MiB if left out"`
+	Work     Count    `json:"work,omitempty" jsonschema:"input and held output tokens of waiting requests; 64M if left out"`
+	MaxWait  Duration `json:"max_wait,omitempty" jsonschema:"longest wait where neither request nor plan says otherwise; 30s if left out"`
 
 	PerTenant Percent `json:"per_tenant,omitempty" jsonschema:"part of each of these bounds that one tenant may fill; all of it if left out, and a full queue sheds the newest of who fills most of it by weight"`
 }
@@ -170,7 +170,7 @@ func (b *Backend) setDefaults() { b.Weight = 1 }
 type Capacity struct {
 	Concurrency           Count    `json:"concurrency,omitempty" jsonschema:"requests; found out from how its answers come, starting at 16, if left out"`
 	Adaptive              bool     `json:"adaptive,omitempty" jsonschema:"find out how many requests are good for it, concurrency being the most"`
-	TokenTime             Duration `json:"token_time,omitempty" jsonschema:"longest time for an output token that an adaptive concurrency accepts; three times that of the idle backend if left out"`
+	TokenTime             Duration `json:"token_time,omitempty" jsonschema:"longest time for an output token that an adaptive concurrency accepts; three times that of the idle backend if left out. Answers in one piece of less than 64 tokens say nothing of it"`
 	QueueDelay            Duration `json:"queue_delay,omitempty" jsonschema:"longest wait inside the backend, beyond the request's own prefill, that an adaptive concurrency accepts; 500ms if left out"`
 	RequestsPerMinute     Count    `json:"requests_per_minute,omitempty" jsonschema:"the provider's rate; what its answers say of it lowers what is left, and is all there is if left out"`
 	InputTokensPerMinute  Count    `json:"input_tokens_per_minute,omitempty" jsonschema:"likewise"`

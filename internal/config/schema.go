@@ -283,7 +283,7 @@ func Reference() []byte {
 	for _, f := range limitFields {
 		fmt.Fprintf(&b, "| `%s` | %s |\n", f.name, f.doc)
 	}
-	b.WriteString("\n## Bounds of a run\n\nA run is the requests with one `sluice-run`. What it has taken does not come back; a run that has been idle for a day, or for its time if that is longer, is forgotten.\n\n| bound | of |\n|---|---|\n")
+	b.WriteString("\n## Bounds of a run\n\nA run is the requests with one `sluice-run`. What it has taken does not come back; a run that has been idle for a day, or for its time if that is longer, is forgotten.\n\nOf one tenant at most 65,536 runs and users with limits are told apart, of all tenants 262,144. Further runs share the bounds of one, and further users the limits of one, until others are forgotten: users once nothing of their limits is used.\n\n| bound | of |\n|---|---|\n")
 	for _, f := range quota.RunBounds {
 		fmt.Fprintf(&b, "| `%s` | %s |\n", f.Name, f.Doc)
 	}
@@ -363,7 +363,7 @@ tokens by the weights of ` + "`work`" + `. Whoever uses less than its share lend
 
 - A pool that says nothing has the shares 60%, 30% and 10%, and 10% headroom for interactive. Shares add up to at most 100%. What the classes that name a share leave is
   split between those that do not in the same proportion: ` + "`{interactive: {share: 80%}}`" + ` leaves standard 15% and batch 5%. Headroom and ceiling of a class keep their defaults
-  unless it names them.
+  unless it names them. Parts of the pool's requests are rounded down: 10% headroom of less than 10 is none.
 - Contracts and headroom leave some of the pool's requests and KV tokens to share, or the file is refused. A contract may be for a tenant that does not exist yet, with a warning.
 - ` + "`policy: naive`" + ` leaves all of it out, and limits of tokens, concurrency and KV memory; what backends hold, and the ceilings of a single request, stay.
   A reload may change shares, contracts and the policy: what waits keeps its arrival and its deadline, what runs goes on.

@@ -36,8 +36,8 @@ type Contract struct {
 	Concurrency   Count    `json:"concurrency,omitempty" jsonschema:"requests at a time; reserves and bounds none if left out"`
 	KVTokens      Count    `json:"kv_tokens,omitempty" jsonschema:"KV memory in tokens; reserves and bounds none if left out"`
 	WorkPerSecond Count    `json:"work_per_second,omitempty" jsonschema:"work per second inside of the contract, by the pool's weights; more is overflow, which competes as any other request. No bound if left out"`
-	Lend          Lend     `json:"lend,omitempty" jsonschema:"to whom it is lent while idle: none, short (requests that are predicted to end within reclaim) or all"`
-	Reclaim       Duration `json:"reclaim,omitempty" jsonschema:"within what time a reserve that was lent is back, from 100ms to 1m"`
+	Lend          Lend     `json:"lend,omitempty" jsonschema:"to whom it is lent while idle: none, short (requests that are predicted to end within reclaim) or all, which is back when they end, however long that takes"`
+	Reclaim       Duration `json:"reclaim,omitempty" jsonschema:"within what time a reserve that was lent to short requests is back, from 100ms to 1m"`
 }
 
 // Bounds of Contract.Reclaim.
@@ -172,7 +172,17 @@ func (v *validator) sharing(path string, p *Pool) {
 	if at := join(join(path, "queue"), "per_tenant"); v.given(at) && p.Queue.PerTenant == 0 {
 		v.fail(at, "write a part from 1% to 100%", "0%% would let no request wait")
 	}
+	for name, zero := range map[string]bool{
+		"requests": p.Queue.Requests == 0, "bytes": p.Queue.Bytes == 0, "work": p.Queue.Work == 0, "max_wait": p.Queue.MaxWait == 0,
+	} {
+		if at := join(join(path, "queue"), name); zero && v.given(at) {
+			v.fail(at, zeroFix, "0 would be as if it were left out")
+		}
+	}
 }
+
+// zeroFix mends bounds of a queue that say 0.
+const zeroFix = "write more, or leave it out for the default; a request that is not to wait says sluice-max-wait: 0"
 
 func (v *validator) tokenWork(path string, weight int64) {
 	if weight < 0 || weight > maxTokenWork {

@@ -272,6 +272,9 @@ func (v *validator) plan(path, name string, p *Plan) {
 	if p.BudgetStatus != 429 && p.BudgetStatus != 402 {
 		v.fail(join(path, "budget_status"), "write 429 or 402", "%d is not a status of a spent budget", p.BudgetStatus)
 	}
+	if at := join(path, "max_wait"); p.MaxWait == 0 && v.given(at) {
+		v.fail(at, zeroFix, "0 would be as if it were left out")
+	}
 	v.models(join(path, "models"), p.Models)
 	for _, m := range sorted(p.PerModel) {
 		if m != string(auth.AnyModel) && v.c.Models[m] == nil {
