@@ -134,7 +134,7 @@ type RequestWait struct {
 
 // Lack is one thing in the way of a request that waits.
 type Lack struct {
-	What      string         `json:"what" enum:"limit,backend,flow,turn,room,room_together,pool,class_ceiling,class_headroom,contract,gathered"`
+	What      string         `json:"what" enum:"limit,backend,flow,turn,room,rate,room_together,pool,class_ceiling,class_headroom,contract,gathered"`
 	Why       string         `json:"why" doc:"In a sentence"`
 	Dimension string         `json:"dimension,omitempty" enum:"slots,kv_tokens,prefill_tokens"`
 	Need      int64          `json:"need,omitempty"`
