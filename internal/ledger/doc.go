@@ -36,8 +36,8 @@
 //
 // # Draining
 //
-// One goroutine reads settled entries back from the segments, in order, and
-// hands them to a [Sink] in batches. Entries are never kept in memory for it,
+// One goroutine reads settled entries back from the segments, in order and once
+// they are on disk, and hands them to a [Sink] in batches. Entries are never kept in memory for it,
 // so a sink that is down for a day costs disk and no heap. After a batch a mark
 // is journalled; what follows the last mark is drained again after a restart,
 // which the sink's idempotence makes harmless. A sink that has lost what it had

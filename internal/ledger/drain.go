@@ -172,11 +172,18 @@ func (j *Journal) pending() (n int, hurry bool) {
 // drainBatch hands one batch to the sink, again and again until it takes it. It
 // is false when the journal's time is up.
 func (j *Journal) drainBatch(r *reader) bool {
+	// An entry that a loss of power takes from here and not from the sink would be
+	// settled as lost by the next start, and the sink keep the first. A disk that
+	// does not sync holds nothing up: its journal is worth no more than that.
+	_ = j.Sync(j.ctx)
 	pause := retryMin
 	for {
 		start := time.Now()
 		j.mu.Lock()
 		from, end, rewound := j.cursor, j.end(), j.rewound
+		if !j.resync && !j.closed { // Close syncs at its end
+			end = max(from, min(end, j.synced))
+		}
 		j.mu.Unlock()
 		batch, next, err := r.batch(from, end)
 		if err == nil && len(batch) > 0 {
