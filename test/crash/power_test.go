@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"sluice/test/gateway"
 )
 
 // powerSteps are where the power fails: at the fsync, where the most is unsynced,
@@ -36,7 +38,7 @@ func TestPowerLoss(t *testing.T) {
 	c := newCrash(t, seed)
 	c.p.trouble()
 	loss := &powerLoss{c: c, forgot: map[string]bool{}}
-	c.audit.missing, c.audit.unsettled = loss.missing, loss.unsettled
+	c.audit.missing, c.audit.unsettled, c.audit.unended = loss.missing, loss.unsettled, loss.unended
 	for round := range rounds {
 		point := powerSteps[(round+int(seed))%len(powerSteps)]
 		if round == 0 {
@@ -100,7 +102,7 @@ type powerLoss struct {
 	unsynced int64
 	what     string
 	synced   time.Time       // when the last fsync that succeeded began
-	forgot   map[string]bool // whole answers whose settlement was lost, by label
+	forgot   map[string]bool // whole answers whose settlement was lost, by label, and requests whose end was
 	waits    []time.Duration
 	spans    []time.Duration
 }
@@ -211,6 +213,22 @@ func (p *powerLoss) covered(at time.Time) bool { return at.Before(p.synced) }
 // journal_sync is group before it is synced.
 func (p *powerLoss) missing(c *call) bool {
 	return strings.HasPrefix(c.user, soft) && (p.c.audit.forgiven[c] || !p.covered(c.at))
+}
+
+// unended: the entry of a first attempt may have outlived all else of the request,
+// in a page that was written by chance, but not if what was written before the
+// first call had been synced.
+func (p *powerLoss) unended(e *gateway.Entry) bool {
+	ok := p.forgot[e.Request]
+	if !ok && e.Tenant == soft {
+		calls, _ := p.c.p.settled(p.c.audit.t)
+		first := slices.IndexFunc(calls, func(c *call) bool { return c.user == e.User })
+		ok = first >= 0 && !p.covered(calls[first].at)
+	}
+	if ok {
+		p.forgot[e.Request] = true
+	}
+	return ok
 }
 
 // unsettled: a client has the end of its answer after the settlement is written,
