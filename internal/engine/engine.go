@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"math"
+	"math/bits"
 	"time"
 
 	"sluice"
@@ -210,7 +212,38 @@ func (p *pool) wait(now time.Time, r *request) time.Duration {
 			}
 		}
 	}
-	return max(time.Millisecond, p.queue.Wait(class, t.Flow.Tenant, t.Weight, p.running())) // who may not wait must go elsewhere
+	wait := p.queue.Wait(class, t.Flow.Tenant, t.Weight, p.running())
+	wait = max(wait, p.rated(now, r, p.position(r, wait)))
+	return max(time.Millisecond, wait) // who may not wait must go elsewhere
+}
+
+// rated predicts when the providers' rates will have let so many requests ahead
+// through that are like r, and r; 0 where they do not stand in the way.
+func (p *pool) rated(now time.Time, r *request, ahead int) (wait time.Duration) {
+	w, ask := r.work(r.bound), r.ask()
+	need := [route.NumRates]int64{
+		route.RateRequests: 1, route.RateInput: int64(w.Input), route.RateOutput: int64(w.OutputHold), route.RateTokens: int64(w.Input + w.OutputHold),
+	}
+	for rate, n := range need {
+		left, perMinute, bounded := int64(0), int64(0), true
+		for _, pl := range p.places {
+			if r.eligible(pl.Backend, &ask) != route.Chosen || pl.Share(now) == 0 {
+				continue
+			}
+			some, all, known := pl.RateLeft(now, route.Rate(rate))
+			bounded = bounded && known
+			left, perMinute = left+some, perMinute+all
+		}
+		if lacks := n*int64(ahead+1) - left; bounded && perMinute > 0 && lacks > 0 {
+			hi, lo := bits.Mul64(uint64(lacks), uint64(time.Minute))
+			if hi >= uint64(perMinute) {
+				return math.MaxInt64
+			}
+			most, _ := bits.Div64(hi, lo, uint64(perMinute))
+			wait = max(wait, time.Duration(min(most, math.MaxInt64)))
+		}
+	}
+	return wait
 }
 
 // position is about how many requests are served before r, whose predicted wait is
