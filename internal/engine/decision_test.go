@@ -3,6 +3,8 @@ package engine_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -101,4 +103,37 @@ func BenchmarkDecision(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkEngineParallel is whole requests from as many goroutines as there are
+// processors, through the one mutex that guards the engine in the gateway.
+func BenchmarkEngineParallel(b *testing.B) {
+	e, calls := busyEngine(decisionKeys)
+	var mu sync.Mutex
+	var workers atomic.Int64
+	now := start
+	b.RunParallel(func(pb *testing.PB) {
+		first, at := int(workers.Add(1))%16, 0 // keys of its own
+		for pb.Next() {
+			at = (at + 797) % (len(calls) / 16)
+			c := &calls[first+16*at]
+			mu.Lock()
+			v := e.Arrive(now, *c)
+			granted := len(e.Advance(now))
+			mu.Unlock()
+			if v.Err != nil || granted != 1 {
+				b.Errorf("%v, %d grants", v.Err, granted)
+				return
+			}
+			mu.Lock()
+			err := e.Settle(now, c.ID, engine.Actual{Usage: sluice.Usage{Input: 900, Output: 100}, Cost: 1_900_000})
+			e.Advance(now)
+			mu.Unlock()
+			if err != nil {
+				b.Error(err)
+				return
+			}
+		}
+	})
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "requests/s")
 }

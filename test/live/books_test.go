@@ -99,7 +99,7 @@ func TestCase_cO2(t *testing.T) {
 		if gone := s.log.gone(); gone != int(p.Cancelled) {
 			t.Errorf("%d left while they waited by the ledger, %d by the status", gone, p.Cancelled)
 		}
-		if p.Cancelled < 20 || shed < 10 || !racing && refused["queue_full"] == 0 {
+		if p.Cancelled < 20 || shed == 0 || !racing && refused["queue_full"] == 0 {
 			t.Errorf("too little has happened: %d cancelled, %d shed, refused %v", p.Cancelled, shed, refused)
 		}
 	})
