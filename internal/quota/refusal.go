@@ -66,16 +66,16 @@ func (b *Book) topUpRefusal(now time.Time, r *Reservation, need, least Amounts) 
 	var worst *Refusal
 	for i := range r.holds[:r.rates] {
 		h := &r.holds[i]
-		c := h.of()
+		c := r.of(h)
 		d := c.limit.Dimension
 		switch {
 		case c.limit.Amount == 0 || h.shadow:
 		case c.limit.Amount < least[d]:
-			f := b.describe(now, h.account, c, least[d], h.amount)
+			f := b.describe(now, r.accounts[h.account], c, least[d], h.amount)
 			f.Never, f.InFlight, f.Wait = true, false, 0
 			return f
-		case !h.grows(need[d]):
-			if f := b.describe(now, h.account, c, c.hold(need[d])-h.amount, h.amount); f.longer(worst) {
+		case !r.grows(h, need[d]):
+			if f := b.describe(now, r.accounts[h.account], c, c.hold(need[d])-h.amount, h.amount); f.longer(worst) {
 				worst = f
 			}
 		}
@@ -140,7 +140,7 @@ func (b *Book) Room(now time.Time, r *Reservation) (room sluice.Nano, limited bo
 
 func (r *Reservation) holdOf(a *Account, i int) *hold {
 	for j := range r.holds[:r.rates] {
-		if h := &r.holds[j]; h.account == a && int(h.counter) == i {
+		if h := &r.holds[j]; r.accounts[h.account] == a && int(h.counter) == i {
 			return h
 		}
 	}

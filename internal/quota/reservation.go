@@ -32,20 +32,19 @@ const (
 
 // hold is what one reservation has taken from one counter.
 type hold struct {
-	account *Account
-	counter int32 // index in account.counters
-	shadow  bool  // of an account that lets in what does not fit
-	amount  int64 // held now
+	amount  int64 // held now; once it has expired, what the expiry charged
 	over    int64 // its part of counter.over
-	charged int64 // what the expiry charged
 	mark    int64 // see counter.mark
+	account uint8 // index in accounts
+	counter uint8 // index in its counters
+	shadow  bool  // of an account that lets in what does not fit
 }
 
-func (h *hold) of() *counter { return &h.account.counters[h.counter] }
+func (r *Reservation) of(h *hold) *counter { return &r.accounts[h.account].counters[h.counter] }
 
 // grows reports whether the hold can become what a request that needs n takes.
-func (h *hold) grows(n int64) bool {
-	c := h.of()
+func (r *Reservation) grows(h *hold, n int64) bool {
+	c := r.of(h)
 	more := c.hold(n) - h.amount
 	return more <= 0 || c.freeIn(h.mark) >= more
 }
@@ -155,7 +154,7 @@ func (b *Book) limited(c *counter, need Amounts) int64 {
 func (r *Reservation) take(at, i int, n int64) {
 	a := r.accounts[at]
 	c := &a.counters[i]
-	h := hold{account: a, counter: int32(i), shadow: r.isShadow(at), amount: n, mark: c.mark()}
+	h := hold{account: uint8(at), counter: uint8(i), shadow: r.isShadow(at), amount: n, mark: c.mark()}
 	c.take(n, h.mark)
 	r.expose(&h, c)
 	r.holds = append(r.holds, h)
@@ -220,7 +219,7 @@ func (b *Book) TakeGauges(r *Reservation, need Amounts) (blocked *Account) {
 func (b *Book) ReturnGauges(r *Reservation) {
 	for i := r.rates; i < len(r.holds); i++ {
 		h := &r.holds[i]
-		h.of().settle(h.amount, 0, 0)
+		r.of(h).settle(h.amount, 0, 0)
 	}
 	clear(r.holds[r.rates:])
 	r.holds = r.holds[:r.rates]
@@ -234,20 +233,20 @@ func (b *Book) TopUp(now time.Time, r *Reservation, need, least Amounts) *Refusa
 	need[sluice.Requests], least[sluice.Requests] = 0, 0
 	for i := range r.holds[:r.rates] {
 		h := &r.holds[i]
-		c := h.of()
+		c := r.of(h)
 		c.refresh(b.tick, &b.calendar)
 		d := c.limit.Dimension
 		if c.limit.Amount == 0 || h.shadow {
 			continue
 		}
-		if c.limit.Amount < least[d] || !h.grows(need[d]) {
+		if c.limit.Amount < least[d] || !r.grows(h, need[d]) {
 			return b.topUpRefusal(now, r, need, least)
 		}
 	}
 	for i := range r.holds[:r.rates] {
 		h := &r.holds[i]
-		c := h.of()
-		if more := b.limited(c, need) - h.amount; more > 0 && (!h.shadow || h.grows(need[c.limit.Dimension])) {
+		c := r.of(h)
+		if more := b.limited(c, need) - h.amount; more > 0 && (!h.shadow || r.grows(h, need[c.limit.Dimension])) {
 			h.amount += more
 			c.take(more, h.mark)
 		}
@@ -262,23 +261,23 @@ func (b *Book) Raise(now time.Time, r *Reservation, d sluice.Dimension, need int
 	b.advance(now)
 	for i := range r.holds[:r.rates] {
 		h := &r.holds[i]
-		c := h.of()
+		c := r.of(h)
 		if c.limit.Dimension != d || c.limit.Amount == 0 {
 			continue
 		}
 		c.refresh(b.tick, &b.calendar)
-		if !h.shadow && (c.limit.Amount < need || !h.grows(need)) {
+		if !h.shadow && (c.limit.Amount < need || !r.grows(h, need)) {
 			return false
 		}
 	}
 	r.bound[d] = max(r.bound[d], need)
 	for i := range r.holds[:r.rates] {
 		h := &r.holds[i]
-		c := h.of()
+		c := r.of(h)
 		if c.limit.Dimension != d || c.limit.Amount == 0 {
 			continue
 		}
-		if more := c.hold(need) - h.amount; more > 0 && (!h.shadow || h.grows(need)) {
+		if more := c.hold(need) - h.amount; more > 0 && (!h.shadow || r.grows(h, need)) {
 			h.amount += more
 			c.take(more, h.mark)
 		}
@@ -293,7 +292,7 @@ func (b *Book) Post(now time.Time, r *Reservation, used Amounts) {
 	b.advance(now)
 	for i := range r.holds[:r.rates] {
 		h := &r.holds[i]
-		c := h.of()
+		c := r.of(h)
 		c.refresh(b.tick, &b.calendar)
 		n := used[c.limit.Dimension]
 		covered := min(n, h.amount)
@@ -332,11 +331,15 @@ func (b *Book) finish(now time.Time, r *Reservation, actual Amounts) {
 	b.ReturnGauges(r)
 	for i := range r.holds {
 		h := &r.holds[i]
-		c := h.of()
+		c := r.of(h)
 		c.refresh(b.tick, &b.calendar)
 		d := c.limit.Dimension
 		c.over -= h.over
-		c.settle(h.amount, actual[d]-r.posted[d]-h.charged, h.mark)
+		held, charged := h.amount, int64(0)
+		if r.state == expired {
+			held, charged = 0, h.amount
+		}
+		c.settle(held, actual[d]-r.posted[d]-charged, h.mark)
 	}
 	r.close()
 }
@@ -353,11 +356,11 @@ func (b *Book) Expire(now time.Time, r *Reservation) {
 	b.ReturnGauges(r)
 	for i := range r.holds {
 		h := &r.holds[i]
-		c := h.of()
+		c := r.of(h)
 		c.refresh(b.tick, &b.calendar)
 		c.settle(h.amount, h.amount, h.mark)
 		c.over -= h.over
-		h.charged, h.amount, h.over = h.amount, 0, 0
+		h.over = 0
 	}
 	r.state = expired
 }
