@@ -18,6 +18,7 @@ type request struct {
 	res     quota.Reservation
 	need    quota.Amounts // what the reservation is for
 	bound   sluice.Tokens // output bound, perhaps clamped
+	covered *price.Row    // what the hold covers without a look at the price: most often there is one
 	hard    bool          // spend is held by bounds and never exceeded
 	heldTo  sluice.Tokens // output that spend is held for, where that is done in steps; else 0
 	maxWait time.Duration
@@ -136,6 +137,9 @@ func (r *request) price(row *price.Row, bound sluice.Tokens) sluice.Nano {
 // dearer reports whether a backend costs more than the request holds, since a
 // table with other prices came into force.
 func (r *request) dearer(b *route.Backend) bool {
+	if row := b.Row(); row != nil && row == r.covered {
+		return false
+	}
 	bound := r.spendBound(r.bound)
 	if !b.StopsOnCancel {
 		bound = r.bound

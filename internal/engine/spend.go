@@ -29,7 +29,10 @@ func (e *Engine) reserve(now time.Time, r *request, rows []*price.Row, take taki
 	if f := take(now, &r.res, need, least); f != nil {
 		return e.refused(now, r, f)
 	}
-	r.need, r.bound = need, bound
+	r.need, r.bound, r.covered = need, bound, nil
+	if len(rows) == 1 && r.spendBound(bound) == bound {
+		r.covered = rows[0]
+	}
 	return nil
 }
 
