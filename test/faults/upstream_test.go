@@ -32,7 +32,8 @@ var authority struct {
 }
 
 // trustTestAuthority makes the authority and has the system's verifier trust it,
-// which reads the variable once, before its first use.
+// which reads the variable once. The file is this process's alone: others may run
+// the same tests.
 func trustTestAuthority() {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -50,11 +51,19 @@ func trustTestAuthority() {
 		panic(err)
 	}
 	authority.key = key
-	file := filepath.Join(os.TempDir(), "sluice-faults-authority.pem")
+	dir, err := os.MkdirTemp("", "sluice-faults-")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	file := filepath.Join(dir, "authority.pem")
 	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
 		panic(err)
 	}
 	if err := os.Setenv("SSL_CERT_FILE", file); err != nil {
+		panic(err)
+	}
+	if _, err := x509.SystemCertPool(); err != nil { // reads it
 		panic(err)
 	}
 }
