@@ -295,9 +295,9 @@ func (t *Tap) Usage() (sluice.Usage, bool) {
 		u.Input, u.Anomalous, u.Source = t.o.Input, true, sluice.UsageCounted
 	}
 	switch delivered := t.Delivered(); {
-	case delivered > 0 && u.OutputTotal() == 0:
+	case u.OutputTotal() == 0 && (delivered > 0 || u.Anomalous && t.op.Generates()): // what is unknown is never zero
 		u.Reasoning = t.Reasoned()
-		u.Output = delivered - u.Reasoning
+		u.Output = max(delivered, 1) - u.Reasoning
 		u.Anomalous, u.Source = true, sluice.UsageCounted
 	case tooLow(u.OutputTotal(), delivered):
 		u.Anomalous = true

@@ -188,3 +188,16 @@ func TestTapCovered(t *testing.T) {
 		t.Errorf("got %+v, %v, covered %d of %d", u, ok, tap.Covered(), tap.Delivered())
 	}
 }
+
+// An answer of a lone blank, of which the counter makes nothing, and a figure that
+// cannot be: it was one token at least, and the provider did not report it.
+func TestImpossibleUsageOfNextToNothing(t *testing.T) {
+	tap := NewTap(Chat, TapOptions{Input: 7})
+	_, err := tap.Body([]byte(`{"choices":[{"index":0,"message":{"content":" "},"finish_reason":"stop"}],"usage":{"prompt_tokens":9,"completion_tokens":2305843009213693951}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if u, ok := tap.Usage(); !ok || u.Output != 1 || u.Input != 9 || !u.Anomalous || u.Source != sluice.UsageCounted {
+		t.Errorf("got %+v, %v", u, ok)
+	}
+}
