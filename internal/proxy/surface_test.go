@@ -318,7 +318,7 @@ func TestC6SlowBody(t *testing.T) {
 				if _, err := pw.Write([]byte(`{"model":"m",`)); err != nil {
 					return
 				}
-				time.Sleep(time.Second)
+				time.Sleep(700 * time.Millisecond) // not at the moment of the refusal
 			}
 		})
 		req := r.request(ask{})

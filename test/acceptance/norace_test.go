@@ -1,0 +1,6 @@
+//go:build !race
+
+package acceptance
+
+// race says that the detector runs.
+const race = false
