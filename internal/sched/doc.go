@@ -56,10 +56,11 @@
 // C the largest cost of an item, B the largest cost of what runs at a time.
 //
 //   - When f is picked v_f ≤ v_g, and then it is charged at most C: v_f − v_g ≤ C/w_f
-//     just after. A correction moves v by what was misjudged of work in flight, in
-//     all at most B/w. So |v_f − v_g| ≤ (C + B)/w_min at any time.
-//   - S, the corrected work, differs from w·v by what was misjudged in flight, at
-//     the interval's ends together at most B.
+//     just after. A correction moves v by what had not been charged yet of work in
+//     flight, or was misjudged, in all at most B/w. So |v_f − v_g| ≤ (C + B)/w_min at
+//     any time.
+//   - S, the corrected work, differs from w·v by what is not charged yet of work in
+//     flight, or was misjudged, at the interval's ends together at most B.
 //
 // Hence over any interval, however long,
 //
