@@ -25,9 +25,9 @@ var layers = []struct {
 	packages []string
 }{
 	{"vocabulary", false, []string{""}},
-	{"cores", true, []string{"quota", "sched", "route", "estimate", "price", "engine", "fleet"}},
+	{"cores", true, []string{"quota", "sched", "route", "estimate", "price", "engine", "fleet", "capacity"}},
 	{"machinery", true, []string{"admit", "exchange", "wire", "upstream", "egress", "catalog", "ledger", "auth", "store", "scrape"}},
-	{"faces", false, []string{"proxy", "admin", "replay", "fakellm"}},
+	{"faces", false, []string{"proxy", "admin", "replay", "fakellm", "tabletop"}},
 	{"assembly: config and telemetry", false, []string{"config", "telemetry"}},
 	{"assembly: app", false, []string{"app"}},
 	{"assembly: cli", false, []string{"cli"}},
@@ -40,14 +40,18 @@ var onlyFrom = map[string][]string{
 	"telemetry": {"app"},
 	"app":       {"cli"},
 	"cli":       {"cmd"},
-	"fleet":     {"fakellm"},
+	"fleet":     {"capacity", "fakellm", "tabletop"},
 	"config":    {"app", "cli"},
 }
 
 // never lists single edges that the layers alone would allow.
 var never = map[string][]string{
-	"engine": {"fleet"},
+	"engine": {"fleet", "capacity"},
 }
+
+// pureFace is the one face that sees cores and the vocabulary alone: what it
+// rehearses must be what decides in production, without a shell around it.
+const pureFace = "tabletop"
 
 // What a pure core may not touch: time comes in as an argument, and nothing
 // starts, locks, logs or reads.
@@ -179,6 +183,9 @@ func checkImports(t *testing.T, s source, height map[string]int) {
 		from, upon := height[s.pkg], height[to]
 		if upon > from || upon == from && !layers[from].sideways {
 			t.Errorf("%s (%s) imports %s (%s): imports go downward", s.file, layers[from].name, to, layers[upon].name)
+		}
+		if s.pkg == pureFace && to != "" && layers[upon].name != "cores" {
+			t.Errorf("%s imports %s (%s): %s sees cores and the vocabulary alone", s.file, to, layers[upon].name, pureFace)
 		}
 		if slices.Contains(never[s.pkg], to) {
 			t.Errorf("%s: %s never imports %s", s.file, s.pkg, to)
