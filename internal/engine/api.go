@@ -65,6 +65,7 @@ type Grant struct {
 	Policy      string        // version of the routing table
 	Candidates  []Candidate
 	Limits      []LimitState  // as of then
+	Denied      route.Denied  // with Err, after an attempt: the rule for retries that its turn in the queue did not pass
 	Would       *sluice.Error // why the request would have been refused, or would have waited, were the limit not a shadow; else nil
 }
 
@@ -95,8 +96,9 @@ const (
 
 // Next answers AttemptEnded.
 type Next struct {
-	Step Step
-	Err  *sluice.Error // why there is no further attempt, when the fallback itself was refused (rate, budget); else nil
+	Step   Step
+	Denied route.Denied  // why there is no further attempt, though the reason allows one
+	Err    *sluice.Error // why not, when the fallback itself was refused (rate, budget); else nil
 }
 
 // Actual is what a request really took, over all its attempts, those included

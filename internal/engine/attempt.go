@@ -41,17 +41,13 @@ func (e *Engine) AttemptEnded(now time.Time, id sluice.RequestID, res Result) Ne
 	e.post(now, r, res)
 	r.phase = idle
 	e.watch(r, now)
-	if res.Content || r.attempt >= e.opts.MaxAttempts || !route.Retryable(res.Reason) {
-		return Next{Step: Fail}
-	}
-	m := e.table.Models[r.call.Model]
-	if m == nil {
+	if res.Content || !route.Retryable(res.Reason) {
 		return Next{Step: Fail}
 	}
 	r.tried = append(r.tried, failed)
-	to, _, err := e.elsewhere(now, r, m)
+	to, why, err := e.again(now, r)
 	if to == nil {
-		return Next{Step: Fail, Err: err}
+		return Next{Step: Fail, Denied: why, Err: err}
 	}
 	e.unwatch(r)
 	r.since = now

@@ -99,6 +99,10 @@ func (e *Engine) serve(now time.Time, p *pool) (moved bool) {
 	p.room = room{p: p, now: now}
 	for it := p.queue.Next(now, &p.room); it != nil; it = p.queue.Next(now, &p.room) {
 		r := it.Value.(*request)
+		if r.attempt > 0 && p.choose(now, r) < 0 {
+			e.deny(now, r)
+			continue
+		}
 		if blocked := e.book.TakeGauges(&r.res, r.need); blocked != nil {
 			p.queue.Park(it, blocked)
 			continue
@@ -172,7 +176,7 @@ func (e *Engine) elsewhere(now time.Time, r *request, m *route.Model) (to *pool,
 				hope = true
 				return false
 			}
-			if id != r.pool.id && p.queue.Full(&r.item) != "" {
+			if id != r.pool.id && p.queue.Full(&r.item) != "" || r.attempt > 0 && p.denies(now, r) != route.Allowed {
 				hope = true
 				return false
 			}
@@ -201,19 +205,30 @@ func (e *Engine) topUp(now time.Time, r *request, p *pool) *sluice.Error {
 	return e.reserve(now, r, e.rows, e.book.TopUp)
 }
 
-// grant gives what the queue has picked the best place of its pool. Its gauges
-// have been taken.
-func (e *Engine) grant(now time.Time, r *request) {
-	p := r.pool
+// choose is the index of the best place for what the queue has picked. There is
+// one, but that a further attempt may be left with those that have had their
+// retries: then it is -1.
+func (p *pool) choose(now time.Time, r *request) int {
 	left := p.judge(now, r)
 	if kept := p.keeps(); kept != nil && !p.queue.First(&r.item) {
 		left[slices.Index(p.places, kept)] = route.LeftKept
 	}
-	r.place = p.places[route.Choose(p.places, left)]
+	return route.Choose(p.places, left)
+}
+
+// grant gives what the queue has picked the best place of its pool. Its gauges
+// have been taken.
+func (e *Engine) grant(now time.Time, r *request) {
+	p := r.pool
+	r.place = p.places[p.choose(now, r)]
 	p.queue.Dispatch(now, &r.item)
 	r.taken = r.place.Take(now, r.needOfPlace())
 	r.phase = running
-	r.attempt++
+	if r.attempt++; r.attempt == 1 {
+		e.retries.First(now, r.call.Principal.Tenant, r.place)
+	} else {
+		e.retries.Retried(now, r.place)
+	}
 	r.started = now
 	e.running++
 	e.watch(r, now)
@@ -273,7 +288,7 @@ func (e *Engine) candidates(now time.Time, r *request) []Candidate {
 // returns all it held; after an attempt the request stays open for its owner.
 func (e *Engine) endWait(r *request, err *sluice.Error) {
 	r.pool.queue.Remove(&r.item, sched.Rejected)
-	r.pool.queue.Refuse(e.now, r.call.Class, r.call.Principal.Tenant, err.Reason)
+	e.turnedAway(e.now, r.pool, r, err.Reason)
 	e.answers.grants = append(e.answers.grants, Grant{
 		ID: r.call.ID, Attempt: r.attempt, Pool: r.pool.id, Err: err, Queued: e.now.Sub(r.since),
 		Limits: e.book.Limits(e.now, &r.res, nil),

@@ -20,8 +20,6 @@ type Options struct {
 	// MaxWait is the longest wait in a queue where neither the request, the
 	// policy nor the pool says anything.
 	MaxWait time.Duration
-	// MaxAttempts bounds the attempts of one request.
-	MaxAttempts int
 	// MaxExpired bounds how many expired holds are remembered for a late
 	// settlement.
 	MaxExpired int
@@ -29,10 +27,9 @@ type Options struct {
 
 // Defaults of Options.
 const (
-	DefaultHoldTTL     = 15 * time.Minute
-	DefaultMaxWait     = 30 * time.Second
-	DefaultMaxAttempts = 4
-	DefaultMaxExpired  = 16384
+	DefaultHoldTTL    = 15 * time.Minute
+	DefaultMaxWait    = 30 * time.Second
+	DefaultMaxExpired = 16384
 )
 
 // MinOutput is the smallest output of one answer that is worth a request: one
@@ -51,6 +48,9 @@ type Engine struct {
 	opts  Options
 	table *route.Table
 	book  *quota.Book
+
+	retries route.Retries
+
 	now   time.Time // the latest moment seen
 	base  time.Time // of moments in heaps
 
@@ -85,9 +85,6 @@ func New(c Config) *Engine {
 	}
 	if o.MaxWait <= 0 {
 		o.MaxWait = DefaultMaxWait
-	}
-	if o.MaxAttempts <= 0 {
-		o.MaxAttempts = DefaultMaxAttempts
 	}
 	if o.MaxExpired <= 0 {
 		o.MaxExpired = DefaultMaxExpired
@@ -138,6 +135,8 @@ type pool struct {
 	room    room           // what the queue is shown while it is served
 	kept    *route.Place   // what becomes free there is kept
 	keptFor *sched.Item    // for this one, as long as the queue says that it gathers
+	retries *route.Retries // the engine's
+	shed    time.Time      // when it last had no room for a request that would have waited
 	scanned uint64         // the epoch in which the queue was last searched for requests to move
 }
 
@@ -170,6 +169,9 @@ func (p *pool) judge(now time.Time, r *request) []route.Left {
 		}
 		if left == route.Chosen {
 			left = pl.Usable(now, need)
+		}
+		if left == route.Chosen && r.attempt > 0 && p.retries.AllowsOn(now, pl) != route.Allowed {
+			left = route.LeftRetries
 		}
 		p.left = append(p.left, left)
 	}
@@ -252,11 +254,13 @@ func (p *pool) position(r *request, wait time.Duration) int {
 	return p.queue.Position(r.call.Class, r.item.Flow.Tenant, wait, p.running())
 }
 
-// set is the backends that may serve r, health and load aside.
+// set is the backends that may serve r, health and load aside; a further attempt,
+// those that may be given one now.
 func (p *pool) set(r *request) (s sched.Set) {
 	ask := r.ask()
 	for i, pl := range p.places {
-		if r.eligible(pl.Backend, &ask) == route.Chosen && !r.dearer(pl.Backend) {
+		if r.eligible(pl.Backend, &ask) == route.Chosen && !r.dearer(pl.Backend) &&
+			(r.attempt == 0 || p.retries.AllowsOn(r.since, pl) == route.Allowed) {
 			s.Add(i)
 		}
 	}

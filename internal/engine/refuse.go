@@ -21,7 +21,7 @@ func (e *Engine) refuse(now time.Time, r *request, m *route.Model, err *sluice.E
 		p = e.byID[m.Pools[0]]
 	}
 	if p != nil {
-		p.queue.Refuse(now, r.call.Class, r.call.Principal.Tenant, err.Reason)
+		e.turnedAway(now, p, r, err.Reason)
 	}
 }
 

@@ -35,6 +35,7 @@ func (e *Engine) Swap(now time.Time, plan *Plan) {
 	now = e.tick(now)
 	gone := e.pools
 	e.table = plan.table
+	e.retries.Configure(plan.table.Retries)
 	e.pools = make([]*pool, 0, len(plan.pools))
 	for _, pl := range e.places {
 		pl.Retired = true
@@ -75,7 +76,7 @@ func (e *Engine) renew(p *pool, spec *route.Pool) *pool {
 		places, leaving = p.places, p.leaving
 	}
 	if p == nil || p.spec.Sharing.FIFO != spec.Sharing.FIFO { // a queue is of one kind for life
-		p = &pool{id: spec.ID, queue: sched.NewQueue(spec.Sharing, sched.Bounds{}, sched.Bounds{})}
+		p = &pool{id: spec.ID, retries: &e.retries, queue: sched.NewQueue(spec.Sharing, sched.Bounds{}, sched.Bounds{})}
 	}
 	p.spec, p.weights = spec, spec.Cost.WithDefaults()
 	p.queue.Configure(spec.Sharing,

@@ -23,6 +23,7 @@ const (
 	LeftFull      Left = "full"       // no slot, KV memory or prefill for it now
 	LeftPaced     Left = "rate_paced" // the provider's rates are used up for now
 	LeftDearer    Left = "dearer"     // it became dearer than what the request holds
+	LeftRetries   Left = "retry_budget" // it has had as many retries as it may
 	LeftOther     Left = "other"      // it could have served; another was chosen
 )
 

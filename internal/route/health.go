@@ -40,6 +40,10 @@ func (h *Health) State(now time.Time) string {
 	return "healthy"
 }
 
+// Open reports whether the breaker is open: it failed so often that it was put
+// to rest, and has completed nothing since. One real request is its probe.
+func (h *Health) Open() bool { return h.fails >= FailThreshold }
+
 // started notes an attempt: on an unhealthy backend whose cool-down is over it is
 // the probe.
 func (h *Health) started(now time.Time) {

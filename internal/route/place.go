@@ -74,6 +74,8 @@ type Place struct {
 	rates [NumRates]bucket
 	until time.Time // the earliest that rates have room for something they had none for; zero if nothing was paced since
 	load  Load      // as of the last scrape
+
+	retries window // what Retries counts of it
 }
 
 // Running is how many attempts run there.

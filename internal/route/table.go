@@ -130,4 +130,5 @@ type Table struct {
 	Models  map[sluice.ModelID]*Model
 	Pools   map[sluice.PoolID]*Pool
 	Fleet   []sluice.Limit // at ScopeFleet
+	Retries RetryPolicy
 }
