@@ -17,11 +17,14 @@ type Profile struct {
 	Slots        int           // most jobs in the batch; 0 means 256
 	Queue        int           // most jobs waiting; 0 does not bound it
 	HitPermille  int64         // share of the input that hits the prefix cache when a job names none, 0 to 1000
+	StartUp      time.Duration // from a restart until it serves
 }
 
 const (
 	defaultChunk = 2048
 	defaultSlots = 256
+	mostChunk    = 1 << 20
+	wholeSpeed   = 1000 // permille
 )
 
 func (p Profile) withDefaults() Profile {
@@ -29,6 +32,7 @@ func (p Profile) withDefaults() Profile {
 	if p.ChunkTokens <= 0 {
 		p.ChunkTokens = defaultChunk
 	}
+	p.ChunkTokens = min(p.ChunkTokens, mostChunk)
 	if p.Slots <= 0 {
 		p.Slots = defaultSlots
 	}
@@ -54,23 +58,37 @@ func (p Profile) Times(n int64) Profile {
 // Step is how long one decode step takes with jobs in the batch and ctx tokens
 // of context in all: the time per output token that each of them sees.
 func (p Profile) Step(jobs int64, ctx sluice.Tokens) time.Duration {
-	ps := p.decode(jobs, int64(ctx), 1)
+	ps := p.pace(wholeSpeed).decode(jobs, int64(ctx), 1)
 	return time.Duration(ps / picos)
 }
 
 // picos is picoseconds per nanosecond.
 const picos = 1000
 
-// decode is T(k) of the package comment in picoseconds.
-func (p Profile) decode(n, ctx, k int64) int64 {
-	fixed := int64(p.StepBase) + n*int64(p.StepPerJob)
-	return k*fixed*picos + p.StepPerToken*(k*ctx+n*(k*(k-1)/2))
+// pace is a profile at one speed, in picoseconds.
+type pace struct {
+	base, perJob, perToken int64
+	rate                   int64 // input tokens per second
 }
 
-// prefill is the time of a chunk in picoseconds.
-func (p Profile) prefill(chunk sluice.Tokens) int64 {
+func (p Profile) pace(permille int64) pace {
+	permille = min(max(permille, 10), 100_000)
+	slow := func(ps int64) int64 { return ps * wholeSpeed / permille }
+	return pace{
+		base: slow(int64(p.StepBase) * picos), perJob: slow(int64(p.StepPerJob) * picos), perToken: slow(p.StepPerToken),
+		rate: max(p.PrefillRate*permille/wholeSpeed, 1),
+	}
+}
+
+// decode is T(k) of the package comment.
+func (p pace) decode(n, ctx, k int64) int64 {
+	return k*(p.base+n*p.perJob) + p.perToken*(k*ctx+n*(k*(k-1)/2))
+}
+
+// prefill is the time of a chunk.
+func (p pace) prefill(chunk sluice.Tokens) int64 {
 	const second = 1_000_000_000_000
-	return int64(chunk) * second / p.PrefillRate
+	return int64(chunk) * second / p.rate
 }
 
 // Profiles with illustrative figures, derived from published measurements; they
