@@ -1,0 +1,79 @@
+// Package capacity is the planner's arithmetic: what a workload demands, what a
+// fleet supplies, what binds, and how GPUs are best shared between models.
+//
+// # Model
+//
+// A [Workload] is λ requests per second of input p, of which the share h is
+// cached, and output o, with their distributions. A request counts for nothing:
+// what is scarce is input tokens to compute per second, output tokens per second,
+// and memory. A [Demand] is their sums, which add up over workloads and tenants:
+//
+//	prefill  λ·E[p]·(1−h)
+//	decode   λ·E[o]
+//	memory   λ·E[(1−h)·p²/R + τ·o·(p + o/2)]     in use, by Little's law
+//	         λ·E[(1−h)·p·(p+o)/R + τ·o·(p+o)]    held, with the room for what is to come
+//
+// Memory has squares, so that a few very long requests need more of it than the
+// mean of all lengths says: E[p²] ≠ E[p]². Inputs and outputs are taken as
+// independent. Retries multiply λ.
+//
+// A [Replica] is an engine of package fleet. It computes R input tokens per
+// second, or makes a decode step of n requests in
+//
+//	t(n) = StepBase + n·(StepPerJob + StepPerToken·c)   c = E[o·(p + o/2)] / E[o]
+//
+// where c is the context of a request in the batch: long answers stay longer, so
+// the average is weighted by output. A whole request must fit when it is admitted
+// (as in fleet, and in the gateway's own holds), so the largest batch is
+//
+//	N = min(Slots, ⌊KVCapacity / w⌋)                     w = E[o·(p + o)] / E[o]
+//
+// and the decode rate N / t(N). τ in the memory's demand is t(N): memory is
+// planned for engines that are as busy as they can be.
+//
+//	prefill utilisation  ρp = λ·E[p]·(1−h) / R       per replica
+//	decode utilisation   ρd = λ·E[o] / (N / t(N))
+//	kv utilisation       ρk = held / KVCapacity
+//	engine               ρp + max(ρd, ρk)
+//
+// Prefill and decode take turns on one engine: a step lasts as long as its decode
+// and its chunk of prefill together. So a fleet is over capacity when engine is
+// above 1, even where each dimension is below. All of it is linear in λ, so that
+// what still fits and how many GPUs are needed are divisions. The largest
+// utilisation binds.
+//
+// What to expect below capacity, [Expected], solves for the step time that the
+// rate leads to; see engine.expect. Tests hold both to fleet.Replica: at 90 % of
+// what the planner says a replica keeps up, at 110 % its queue grows.
+//
+// A loss takes GPUs, rounded up, and with a share of the fleet that share of the
+// cached prefixes. What is lost is taken as one failure domain: replicas of
+// several GPUs do not each lose one.
+//
+// # Forecast
+//
+// See [Forecast]: history in equal buckets, a trend over whole weeks or days, the
+// peak of each dimension, growth that is fitted or given.
+//
+// # Allocation
+//
+// See [Allocate]: replicas of several models on a fixed number of GPUs, by exact
+// dynamic programming.
+//
+// # Invariants
+//
+// Figures are exact rationals until they are printed. The same question has the
+// same answer, whatever the machine. Twice the rate is twice each utilisation;
+// more GPUs never bind earlier; a fleet of GPUsNeeded is not over capacity, and
+// one replica less is.
+//
+// # Ownership and concurrency
+//
+// Everything is a value. Nothing is kept.
+//
+// # What it does not do
+//
+// It reads no file, no ledger and no clock, and knows no price. It plans means:
+// that a queue forms below capacity, and how long, is for the tabletop to show.
+// It has no part in any decision of the gateway; the engine never imports it.
+package capacity
