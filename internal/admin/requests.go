@@ -108,6 +108,7 @@ type Attempt struct {
 	Outcome           string      `json:"outcome"`
 	Reason            string      `json:"reason,omitempty"`
 	Message           string      `json:"message,omitempty" doc:"What the client was told, of a request that was refused"`
+	RetryDenied       string      `json:"retry_denied,omitempty" doc:"Why a failed attempt was not followed by another: retry_budget_backend, retry_budget_tenant, retry_budget_fleet, breaker_open, shedding, attempts, no_backend, not_retryable, or the reason for which no further one was admitted"`
 	QueuedSeconds     float64     `json:"queued_seconds"`
 	FirstSeconds      float64     `json:"first_token_seconds,omitempty"`
 	Seconds           float64     `json:"duration_seconds"`
@@ -268,6 +269,7 @@ func (x *Explanation) decisions(at *Attempt, detail []byte) {
 	take("candidates", &at.Candidates)
 	take("fallback", &at.Fallback)
 	take("message", &at.Message)
+	take("retry_denied", &at.RetryDenied)
 	var rates map[string]int64 // nano-dollars per million
 	if take("rates", &rates); len(rates) > 0 {
 		at.Charge.Rates = make(map[string]string, len(rates))

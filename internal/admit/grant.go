@@ -7,11 +7,20 @@ import (
 
 	"sluice"
 	"sluice/internal/engine"
+	"sluice/internal/route"
 )
 
 // ErrNoAttempt is what Next returns when no further attempt follows and the
 // reason is the attempt's own: settle with that.
 var ErrNoAttempt = errors.New("no further attempt")
+
+// NoAttempt is an ErrNoAttempt that says which rule for retries denied one.
+type NoAttempt struct{ Why route.Denied }
+
+func (n *NoAttempt) Error() string { return "no further attempt: " + string(n.Why) }
+
+// Is makes it an ErrNoAttempt.
+func (n *NoAttempt) Is(target error) bool { return target == ErrNoAttempt }
 
 // Grant is a request that has a place on a backend, or had one and waits for the
 // next. One goroutine owns it; Progress alone may be called from another.
@@ -27,7 +36,8 @@ func (g *Grant) Grant() engine.Grant { return g.place }
 
 // Next ends the attempt and waits for the following place. Nil: there is a new
 // Grant. Else no further attempt follows, and the request is still open: settle
-// it. The error is ErrNoAttempt, or a *sluice.Error if a fallback was refused,
+// it. The error is ErrNoAttempt, as a *NoAttempt where a rule for retries denied
+// one, or a *sluice.Error if a fallback was refused,
 // found no place in time, or ctx ended.
 func (g *Grant) Next(ctx context.Context, r engine.Result) error {
 	gate := g.gate
@@ -48,13 +58,18 @@ func (g *Grant) Next(ctx context.Context, r engine.Result) error {
 	switch {
 	case next.Err != nil:
 		return next.Err
+	case next.Denied != route.Allowed:
+		return &NoAttempt{next.Denied}
 	case next.Step != engine.Queue:
 		return ErrNoAttempt
 	case closed:
 		return shuttingDown()
 	}
 	place, err := gate.await(ctx, g.call.ID, ch)
-	if err != nil {
+	switch {
+	case place.Denied != route.Allowed:
+		return &NoAttempt{place.Denied}
+	case err != nil:
 		return err
 	}
 	g.place = place

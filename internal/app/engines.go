@@ -48,6 +48,7 @@ func (a *App) engines() (out []scrape.Engine) {
 func backendLevel(b *engine.BackendView) telemetry.BackendLevel {
 	l := telemetry.BackendLevel{
 		Backend: b.ID, Inflight: b.Running, KVTokens: b.KVTokens, Healthy: b.Health == "healthy", Limit: b.Concurrency,
+		Retries: b.Retries, Bounded: b.RetriesBounded,
 		KVUsage: float64(max(b.KVPermille, 0)) / 1000, KVUsageTold: b.KVPermille >= 0,
 	}
 	for _, r := range b.Rates {

@@ -137,6 +137,7 @@ func (a *App) levels() telemetry.Levels {
 	keys := a.keeper.Snapshot()
 	l := telemetry.Levels{
 		JournalEntries: int(lag.Entries), JournalAge: lag.Age, JournalOpen: lag.Open,
+		RetryBudget: view.Retries, RetryBudgetBounded: view.RetriesBounded,
 		Tenants: keys.Tenants(), Keys: keys.Keys(), Ready: a.ready.Load() && !a.draining.Load(),
 	}
 	if !health.Checked.IsZero() {

@@ -188,6 +188,9 @@ func step(w io.Writer, s *admin.Attempt) {
 	if s.FirstSeconds > 0 {
 		fmt.Fprintf(w, "%-11sfirst token %s after arrival\n", "", span(s.FirstSeconds))
 	}
+	if s.RetryDenied != "" {
+		fmt.Fprintf(w, "%-11sno further attempt: %s\n", "", s.RetryDenied)
+	}
 	for _, c := range s.Candidates {
 		if c.Left != "" {
 			fmt.Fprintf(w, "%-11snot %s: %s\n", "", c.Backend, c.Left)

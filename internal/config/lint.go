@@ -14,6 +14,7 @@ func (c *Config) Lint() Problems {
 	l := &linter{c: c, now: time.Now()}
 	l.settings()
 	l.naive()
+	l.retries()
 	l.openSecrets()
 	for _, name := range sorted(c.Providers) {
 		l.provider(join("providers", name), name, c.Providers[name])

@@ -365,6 +365,18 @@ tokens by the weights of ` + "`work`" + `. Whoever uses less than its share lend
   split between those that do not in the same proportion: ` + "`{interactive: {share: 80%}}`" + ` leaves standard 15% and batch 5%. Headroom and ceiling of a class keep their defaults
   unless it names them. Parts of the pool's requests are rounded down: 10% headroom of less than 10 is none.
 - Contracts and headroom leave some of the pool's requests and KV tokens to share, or the file is refused. A contract may be for a tenant that does not exist yet, with a warning.
-- ` + "`policy: naive`" + ` leaves all of it out, and limits of tokens, concurrency and KV memory; what backends hold, and the ceilings of a single request, stay.
+- ` + "`policy: naive`" + ` leaves all of it out, and limits of tokens, concurrency and KV memory: requests and spend are limited, every pool serves in order of arrival at the
+  backend with the fewest requests by weight, and a failed attempt is followed by up to two others without a budget. What backends hold, the cool-down of one that fails, and the
+  ceilings of a single request, stay.
   A reload may change shares, contracts and the policy: what waits keeps its arrival and its deadline, what runs goes on.
+
+## Retries
+
+` + "```yaml" + `
+retries: {budget: 10%, minimum: 1, attempts: 4}   # the default
+` + "```" + `
+
+An attempt that failed before its first content may be followed by another, at a backend that has not failed the request yet. It needs room in three budgets: of all attempts,
+of its tenant, and of the backend that it is given. Each is 10 % of the first attempts of the last ten seconds, or one per second if that is more. There is none while the breaker
+of the backend is open, nor while the pool sheds. A request that gets no further attempt ends with the error of its last one. [What that means under load](operations/retries.md).
 `

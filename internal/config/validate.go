@@ -45,6 +45,7 @@ func near(pos map[string]Pos, path string) Pos {
 
 func (v *validator) validate() {
 	v.settings()
+	v.retries()
 	for _, name := range sorted(v.c.Providers) {
 		v.provider(join("providers", name), name, v.c.Providers[name])
 	}

@@ -97,7 +97,7 @@ const (
 // Next answers AttemptEnded.
 type Next struct {
 	Step   Step
-	Denied route.Denied  // why there is no further attempt, though the reason allows one
+	Denied route.Denied  // why there is no further attempt
 	Err    *sluice.Error // why not, when the fallback itself was refused (rate, budget); else nil
 }
 

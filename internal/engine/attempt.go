@@ -42,7 +42,7 @@ func (e *Engine) AttemptEnded(now time.Time, id sluice.RequestID, res Result) Ne
 	r.phase = idle
 	e.watch(r, now)
 	if res.Content || !route.Retryable(res.Reason) {
-		return Next{Step: Fail}
+		return Next{Step: Fail, Denied: route.DeniedCause}
 	}
 	r.tried = append(r.tried, failed)
 	to, why, err := e.again(now, r)

@@ -68,6 +68,19 @@
 // and deadline. A further attempt queues from the end of the last one, with a wait
 // of its own.
 //
+// # Retries
+//
+// A further attempt needs room in route's retry budgets, a backend whose breaker is
+// closed, and a pool that does not shed: that has not, within route.ShedFor, found
+// its queue full, or let somebody down who would have waited as long as the operator
+// lets it. How long a caller itself is willing to wait makes no difference to others.
+// It joins the queue at the end of its flow, as of the moment at which the last
+// attempt ended, and is charged like any other: what stands in line for its tenant goes first,
+// and of other tenants what their share is due. The backend is chosen at its turn, and there
+// the budget of the backend counts: where the only ones with room have used theirs
+// up meanwhile, it ends. Whoever gets no further attempt settles with the failure of
+// the last one; Next.Denied and Grant.Denied say which rule denied it.
+//
 // # Ownership and time
 //
 // The engine is a value that its driver owns: no lock, goroutine or clock. A moment
@@ -124,6 +137,6 @@
 // # What it does not do
 //
 // Who is served next is sched's, what a backend can take route's. Breakers by
-// failure domain, retry budgets, affinity, degradation and leases are not there. It
+// failure domain, affinity, degradation and leases are not there. It
 // writes nothing down: the ledger does.
 package engine

@@ -24,6 +24,7 @@ func (e *Engine) Dump(now time.Time, z Zoom, limit int) View {
 		At: now, Policy: e.table.Version, Open: e.Open(), Running: e.running,
 		Expired: e.expired.Len(), Accounts: e.book.Len(),
 	}
+	v.Retries, v.RetriesBounded = e.retries.Left(now)
 	switch {
 	case z.Request != "":
 		if r := e.requests[z.Request]; r != nil {
@@ -105,6 +106,7 @@ func (p *pool) view(now time.Time, limit int) PoolView {
 			b.RetryIn = until.Sub(now)
 		}
 		b.describe(now, pl)
+		b.Retries, b.RetriesBounded = p.retries.LeftOn(now, pl)
 		v.Backends = append(v.Backends, b)
 	}
 	return v

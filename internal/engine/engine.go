@@ -51,8 +51,8 @@ type Engine struct {
 
 	retries route.Retries
 
-	now   time.Time // the latest moment seen
-	base  time.Time // of moments in heaps
+	now  time.Time // the latest moment seen
+	base time.Time // of moments in heaps
 
 	pools  []*pool // by id
 	byID   map[sluice.PoolID]*pool

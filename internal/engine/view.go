@@ -31,6 +31,10 @@ type View struct {
 	Running  int    // requests on a backend
 	Expired  int    // expired holds whose late settlement is still possible
 	Accounts int    // accounts in memory
+
+	Retries        int64 // that the budget of all has room for
+	RetriesBounded bool  // else there is no budget
+
 	Pools    []PoolView
 	Top      []AccountView // busiest first, by requests that wait or run; of the zoom on all pools
 	Requests []RequestView // of the zooms on a request, a pool or a tenant
@@ -65,20 +69,22 @@ type GatherView struct {
 
 // BackendView is one backend's load and health.
 type BackendView struct {
-	ID          sluice.BackendID
-	Running     int64
-	Concurrency int64
-	KVTokens    sluice.Tokens
-	Prefill     sluice.Tokens
-	Health      string        // "healthy", "cooling", "probing"
-	RetryIn     time.Duration // until a cooling backend gets a probe
-	Adaptive    bool          // Concurrency is found from its answers
-	TokenTime   time.Duration // objective of an adaptive limit, 0 while it is not known
-	KVCapacity  sluice.Tokens // memory, 0 if it is not known
-	KVPermille  int64         // used part of it as the engine told last, -1 if it does not tell
-	LoadAge     time.Duration // how old that is
-	Rates       []RateView    // of the provider, those that are known
-	Retired     bool          // no longer in the table; it finishes what it runs
+	ID             sluice.BackendID
+	Running        int64
+	Concurrency    int64
+	KVTokens       sluice.Tokens
+	Prefill        sluice.Tokens
+	Health         string        // "healthy", "cooling", "probing"
+	RetryIn        time.Duration // until a cooling backend gets a probe
+	Adaptive       bool          // Concurrency is found from its answers
+	TokenTime      time.Duration // objective of an adaptive limit, 0 while it is not known
+	KVCapacity     sluice.Tokens // memory, 0 if it is not known
+	KVPermille     int64         // used part of it as the engine told last, -1 if it does not tell
+	LoadAge        time.Duration // how old that is
+	Rates          []RateView    // of the provider, those that are known
+	Retries        int64         // that it may be given, other budgets aside
+	RetriesBounded bool          // else there is no budget
+	Retired        bool          // no longer in the table; it finishes what it runs
 }
 
 // RateView is what is left of one of a provider's rates; negative is debt.

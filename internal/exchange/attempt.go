@@ -39,8 +39,9 @@ type attempt struct {
 	provider   string
 	failure    *sluice.Error // nil when it completed
 	retryAfter time.Duration
-	again      bool // another attempt may follow
-	parked     bool // the operator's account or credential is of no use for now
+	again      bool   // another attempt may follow
+	denied     string // why none did all the same
+	parked     bool   // the operator's account or credential is of no use for now
 	pass       *Passed
 }
 

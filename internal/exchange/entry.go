@@ -179,6 +179,10 @@ func appendPlace(b []byte, a *attempt) []byte {
 		b = append(b, `,"failure":`...)
 		b = appendWord(b, a.failure.Reason.String())
 	}
+	if a.denied != "" {
+		b = append(b, `,"retry_denied":`...)
+		b = appendWord(b, a.denied)
+	}
 	b = append(b, `,"candidates":[`...)
 	for i, c := range a.place.Candidates {
 		if i == maxCandidates {

@@ -108,6 +108,10 @@ func (t *turn) next(ctx context.Context, a *attempt) bool {
 		why = sluice.UpstreamLimited
 	}
 	err := t.grant.Next(ctx, engine.Result{Reason: why, RetryAfter: a.retryAfter, Usage: u, Cost: high})
+	a.denied = denied(err)
+	if h := t.x.o.Hooks.Retry; h != nil {
+		h(a.place.Backend.ID, a.denied)
+	}
 	if err != nil {
 		if !errors.Is(err, admit.ErrNoAttempt) {
 			a.failure.Err = errors.Join(a.failure.Err, fmt.Errorf("no further attempt: %w", err))
@@ -119,6 +123,22 @@ func (t *turn) next(ctx context.Context, a *attempt) bool {
 	e.Outcome, e.Reason = sluice.Failed, a.failure.Reason
 	t.record(&e)
 	return true
+}
+
+// denied is the word for why no further attempt follows: a rule for retries, or
+// the reason for which the hold could not be raised or the wait ended; empty if one
+// does.
+func denied(err error) string {
+	if err == nil {
+		return ""
+	}
+	if n, ok := errors.AsType[*admit.NoAttempt](err); ok {
+		return string(n.Why)
+	}
+	if errors.Is(err, admit.ErrNoAttempt) { // its hold has expired
+		return sluice.HoldExpired.String()
+	}
+	return sluice.AsError(err).Reason.String()
 }
 
 // why is the error that ends a request: that of the context, if it ended, since
@@ -154,7 +174,7 @@ func (t *turn) failed(ctx context.Context, a *attempt) Result {
 		e = t.why(ctx, e)
 	}
 	t.finish(a, e)
-	t.result.Err = e
+	t.result.Err, t.result.Denied = e, a.denied
 	if a.pass != nil && ctx.Err() == nil {
 		t.result.Pass = a.pass
 	}

@@ -64,6 +64,8 @@ type Result struct {
 	Head   *Head         // of the last attempt, nil if there was none
 	Limits []engine.LimitState
 
+	Denied string // why a failed attempt was not followed by another, though its failure allows one: a word of route.Denied or a reason; else empty
+
 	Would *sluice.Error // why the request would have been refused, had its limits not been shadows; nil if not
 
 	Final ledger.Entry // outcome and reason are the request's
@@ -81,6 +83,7 @@ type Hooks struct {
 	Settle     func(id sluice.RequestID, err error)                         // the grant was settled late, or had been settled
 	Anomaly    func(*ledger.Entry)                                          // the provider's figures were impossible
 	Parked     func(b sluice.BackendID, code string)                        // the provider refused the credential, or its account is spent; code is its own word
+	Retry      func(failed sluice.BackendID, denied string)                 // an attempt failed in a way that allows another: there is one, or denied says why not
 	Unmarked   func(b sluice.BackendID)                                     // a stream came whole but for its terminal marker, which was added
 	Panic      func(id sluice.RequestID, value any, stack []byte)
 }

@@ -21,6 +21,7 @@ type Record struct {
 	Usage   sluice.Usage    // over all attempts; Source is the least trusted of them
 	Cost    sluice.Nano     // over all attempts
 	Refusal *sluice.Refusal // the limit that did not fit, nil if it was none
+	Denied  string          // why a failed attempt was not followed by another, where that is not plain from the failure
 	Would   *sluice.Error   // why it would have been refused, had its limits not been shadows
 	Err     error           // the cause, for the log alone
 }
@@ -97,7 +98,7 @@ func (c *call) serve() {
 func (c *call) deliver(res exchange.Result) {
 	c.recorded = true
 	c.limits = res.Limits
-	c.record = Record{Final: res.Final, Usage: res.Usage, Cost: res.Cost, Would: res.Would}
+	c.record = Record{Final: res.Final, Usage: res.Usage, Cost: res.Cost, Denied: res.Denied, Would: res.Would}
 	if res.Err == nil {
 		return
 	}

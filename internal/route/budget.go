@@ -74,6 +74,7 @@ const (
 	DeniedShedding Denied = "shedding"           // the pool that would be tried has no room for first attempts
 	DeniedAttempts Denied = "attempts"           // it had as many as it may
 	DeniedNowhere  Denied = "no_backend"         // none is left
+	DeniedCause    Denied = "not_retryable"      // it failed for what would fail elsewhere too
 )
 
 // Budgeted reports whether a retry budget is what denied it.

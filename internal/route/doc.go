@@ -59,9 +59,46 @@
 // fallbacks, in order. That no content has reached the client, and how many
 // attempts there may be, is for the engine to see to.
 //
+// # Retries
+//
+// A further attempt, a retry or a fallback, needs room in three budgets of
+// [Retries]: of all attempts, of its tenant, and of the backend that it is given.
+// With F first attempts and R retries over the last [RetryWindow] W = 10 s, one more
+// is admitted where
+//
+//	R + 1 ≤ max(10 % · F, 1/s · W)
+//
+// The budget of a backend is that of the one to be tried and not of the one that
+// failed: what has to be bounded is what failures elsewhere add to its load, which
+// is where a wave of retries does its harm. The two others do not depend on how
+// many backends or tenants there are. Both of the first two are counted when a retry
+// is admitted to a queue, the third when it is dispatched.
+//
+// Attempts are counted in sub-buckets of W ÷ 40, F over the newest 40, which reach
+// back less than W, R over 41, which reach back further, so that the rule holds for
+// every moment exactly: R(t−W, t] ≤ max(10 % · F(t−W, t], 10) at each admission t.
+// Over an interval of length T, cut into windows that each end with an admission and
+// do not overlap, it follows that
+//
+//	R(a, a+T] ≤ 10 % · F(a−W, a+T] + 10 · ⌈T ÷ W⌉
+//
+// where the second term counts only windows with fewer than 100 first attempts. So
+// amplification, (F + R) ÷ F, is at most 1.1 where there are 10 first attempts per
+// second, for all and for each backend. What the sub-buckets leave unused is at
+// most one of 40 on either side: a steady load gets 9.5 % and not 10 %.
+//
+// No backend gets a retry while its breaker is open ([Health.Open]: until a request
+// has completed there), so that its probe is a first attempt; no pool gets one that
+// had no room for a request within [ShedFor]. Which pool that is, is for the engine
+// to see.
+//
+// Memory is bounded: [MaxRetryTenants] tenants have a budget of their own. The one
+// that was idle for longest makes room for another once nothing of it counts; until
+// then those beyond share one.
+//
 // # What it does not do
 //
-// Breakers with a ramp, retry budgets, failure domains, prefix affinity and
+// Breakers with a ramp, failure domains, prefix affinity and
 // capability matching take their place here with the routing issue. It knows no
 // queue, limit or clock.
 package route

@@ -13,18 +13,18 @@ type Left string
 // Why a backend was left out.
 const (
 	Chosen        Left = ""
-	LeftDialect   Left = "dialect"    // it speaks another than the client
-	LeftDrained   Left = "drained"    // weight 0
-	LeftContext   Left = "context"    // the input is longer than its context or its KV memory
-	LeftUnpriced  Left = "unpriced"   // neither price nor ceiling
-	LeftTried     Left = "tried"      // an attempt of this request failed there
-	LeftUnhealthy Left = "unhealthy"  // cooling down, paused, or being probed
-	LeftKept      Left = "kept"       // what becomes free there is kept for a larger request
-	LeftFull      Left = "full"       // no slot, KV memory or prefill for it now
-	LeftPaced     Left = "rate_paced" // the provider's rates are used up for now
-	LeftDearer    Left = "dearer"     // it became dearer than what the request holds
+	LeftDialect   Left = "dialect"      // it speaks another than the client
+	LeftDrained   Left = "drained"      // weight 0
+	LeftContext   Left = "context"      // the input is longer than its context or its KV memory
+	LeftUnpriced  Left = "unpriced"     // neither price nor ceiling
+	LeftTried     Left = "tried"        // an attempt of this request failed there
+	LeftUnhealthy Left = "unhealthy"    // cooling down, paused, or being probed
+	LeftKept      Left = "kept"         // what becomes free there is kept for a larger request
+	LeftFull      Left = "full"         // no slot, KV memory or prefill for it now
+	LeftPaced     Left = "rate_paced"   // the provider's rates are used up for now
+	LeftDearer    Left = "dearer"       // it became dearer than what the request holds
 	LeftRetries   Left = "retry_budget" // it has had as many retries as it may
-	LeftOther     Left = "other"      // it could have served; another was chosen
+	LeftOther     Left = "other"        // it could have served; another was chosen
 )
 
 // Ask is what a request asks of a backend.

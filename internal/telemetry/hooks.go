@@ -47,6 +47,7 @@ func (h Hooks) Exchange() exchange.Hooks {
 		Parked: func(b sluice.BackendID, code string) {
 			h.Log.Error("backend parked: its provider refused the credential, or the account is spent", slog.String("backend", string(b)), slog.String("code", Clean(code)))
 		},
+		Retry:    h.Metrics.Retry,
 		Unmarked: func(b sluice.BackendID) { h.Metrics.unmarked.WithLabelValues(string(b)).Inc() },
 		Panic: func(id sluice.RequestID, value any, stack []byte) {
 			h.Metrics.panics.Inc()

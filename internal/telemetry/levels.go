@@ -16,6 +16,9 @@ type Levels struct {
 	Pools    []PoolLevel
 	Backends []BackendLevel
 
+	RetryBudget        int64 // retries that there is room for in all
+	RetryBudgetBounded bool  // else no budget is in force
+
 	JournalEntries int           // settled entries not yet in the store
 	JournalAge     time.Duration // age of the oldest of them
 	JournalOpen    int           // attempts without a settle
@@ -41,6 +44,8 @@ type BackendLevel struct {
 	KVTokens sluice.Tokens
 	Healthy  bool
 	Limit    int64 // attempts that it may be given at a time
+	Retries  int64 // retries that it may be given now, other bounds aside
+	Bounded  bool  // else no retry budget is in force
 
 	KVUsage     float64 // used part of its memory as the engine told last, from 0 to 1
 	KVUsageTold bool
@@ -56,28 +61,31 @@ type levels struct {
 	queue                                          queueDescs
 	backendInflight, backendKV, backendHealthy     *prometheus.Desc
 	backendLimit, backendKVUsage, backendRate      *prometheus.Desc
+	retryBudget, backendRetryBudget                *prometheus.Desc
 	journalEntries, journalAge, journalOpen        *prometheus.Desc
 	snapshotTenants, snapshotKeys, snapshotAge, up *prometheus.Desc
 }
 
 func newLevels(m *Metrics) *levels {
 	return &levels{
-		m:               m,
-		inflight:        m.desc("sluice_inflight", "gauge", "Attempts in flight, by pool.", "pool"),
-		queue:           newQueueDescs(m),
-		backendInflight: m.desc("sluice_backend_inflight", "gauge", "Attempts in flight, by backend.", "backend"),
-		backendKV:       m.desc("sluice_backend_kv_tokens", "gauge", "Tokens of key-value memory held, by backend.", "backend"),
-		backendLimit:    m.desc("sluice_backend_limit", "gauge", "Attempts that the backend may be given at a time: configured, or found from its answers.", "backend"),
-		backendKVUsage:  m.desc("sluice_backend_kv_usage", "gauge", "Used part of the engine's key-value memory as it told last, from 0 to 1.", "backend"),
-		backendRate:     m.desc("sluice_backend_rate_remaining", "gauge", "What is left of the provider's rates, by backend and rate; negative is debt.", "backend", "rate"),
-		backendHealthy:  m.desc("sluice_backend_healthy", "gauge", "1 when the backend takes work, 0 when it is left out.", "backend"),
-		journalEntries:  m.desc("sluice_journal_lag_entries", "gauge", "Settled entries that the store does not have yet."),
-		journalAge:      m.desc("sluice_journal_lag_seconds", "gauge", "Age of the oldest settled entry that the store does not have yet."),
-		journalOpen:     m.desc("sluice_journal_open", "gauge", "Reservations in the journal without a settlement."),
-		snapshotTenants: m.desc("sluice_snapshot_tenants", "gauge", "Tenants in the snapshot that identifies callers."),
-		snapshotKeys:    m.desc("sluice_snapshot_keys", "gauge", "Keys in the snapshot that identifies callers."),
-		snapshotAge:     m.desc("sluice_snapshot_age_seconds", "gauge", "Time since that snapshot was last confirmed."),
-		up:              m.desc("sluice_ready", "gauge", "1 when the gateway admits requests, 0 while it starts or drains."),
+		m:                  m,
+		inflight:           m.desc("sluice_inflight", "gauge", "Attempts in flight, by pool.", "pool"),
+		queue:              newQueueDescs(m),
+		backendInflight:    m.desc("sluice_backend_inflight", "gauge", "Attempts in flight, by backend.", "backend"),
+		backendKV:          m.desc("sluice_backend_kv_tokens", "gauge", "Tokens of key-value memory held, by backend.", "backend"),
+		backendLimit:       m.desc("sluice_backend_limit", "gauge", "Attempts that the backend may be given at a time: configured, or found from its answers.", "backend"),
+		backendKVUsage:     m.desc("sluice_backend_kv_usage", "gauge", "Used part of the engine's key-value memory as it told last, from 0 to 1.", "backend"),
+		backendRate:        m.desc("sluice_backend_rate_remaining", "gauge", "What is left of the provider's rates, by backend and rate; negative is debt.", "backend", "rate"),
+		backendHealthy:     m.desc("sluice_backend_healthy", "gauge", "1 when the backend takes work, 0 when it is left out.", "backend"),
+		retryBudget:        m.desc("sluice_retry_budget", "gauge", "Retries that there is room for now, over all backends and tenants."),
+		backendRetryBudget: m.desc("sluice_backend_retry_budget", "gauge", "Retries that the backend may be given now: none while its breaker is open.", "backend"),
+		journalEntries:     m.desc("sluice_journal_lag_entries", "gauge", "Settled entries that the store does not have yet."),
+		journalAge:         m.desc("sluice_journal_lag_seconds", "gauge", "Age of the oldest settled entry that the store does not have yet."),
+		journalOpen:        m.desc("sluice_journal_open", "gauge", "Reservations in the journal without a settlement."),
+		snapshotTenants:    m.desc("sluice_snapshot_tenants", "gauge", "Tenants in the snapshot that identifies callers."),
+		snapshotKeys:       m.desc("sluice_snapshot_keys", "gauge", "Keys in the snapshot that identifies callers."),
+		snapshotAge:        m.desc("sluice_snapshot_age_seconds", "gauge", "Time since that snapshot was last confirmed."),
+		up:                 m.desc("sluice_ready", "gauge", "1 when the gateway admits requests, 0 while it starts or drains."),
 	}
 }
 
@@ -88,7 +96,7 @@ func (m *Metrics) Watch(f func() Levels) { m.levels.read.Store(&f) }
 // Describe implements prometheus.Collector.
 func (l *levels) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		l.inflight, l.backendInflight, l.backendKV, l.backendLimit, l.backendKVUsage, l.backendRate, l.backendHealthy, l.journalEntries,
+		l.inflight, l.backendInflight, l.backendKV, l.backendLimit, l.backendKVUsage, l.backendRate, l.backendHealthy, l.retryBudget, l.backendRetryBudget, l.journalEntries,
 		l.journalAge, l.journalOpen, l.snapshotTenants, l.snapshotKeys, l.snapshotAge, l.up,
 	} {
 		ch <- d
@@ -109,6 +117,9 @@ func (l *levels) Collect(ch chan<- prometheus.Metric) {
 	l.pools(v.Pools, gauge)
 	l.queues(v.Pools, ch)
 	l.backends(v.Backends, gauge)
+	if v.RetryBudgetBounded {
+		gauge(l.retryBudget, float64(v.RetryBudget))
+	}
 	gauge(l.journalEntries, float64(v.JournalEntries))
 	gauge(l.journalAge, v.JournalAge.Seconds())
 	gauge(l.journalOpen, float64(v.JournalOpen))
@@ -140,6 +151,7 @@ func (l *levels) backends(all []BackendLevel, gauge func(*prometheus.Desc, float
 		s.KVTokens += b.KVTokens
 		s.Healthy = b.Healthy && (!seen || s.Healthy)
 		s.Limit += b.Limit
+		s.Retries, s.Bounded = s.Retries+b.Retries, s.Bounded || b.Bounded
 		s.KVUsage, s.KVUsageTold = max(s.KVUsage, b.KVUsage), s.KVUsageTold || b.KVUsageTold
 		for rate, left := range b.RatesLeft {
 			if s.RatesLeft == nil {
@@ -154,6 +166,9 @@ func (l *levels) backends(all []BackendLevel, gauge func(*prometheus.Desc, float
 		gauge(l.backendKV, float64(s.KVTokens), name)
 		gauge(l.backendHealthy, oneIf(s.Healthy), name)
 		gauge(l.backendLimit, float64(s.Limit), name)
+		if s.Bounded {
+			gauge(l.backendRetryBudget, float64(s.Retries), name)
+		}
 		if s.KVUsageTold {
 			gauge(l.backendKVUsage, s.KVUsage, name)
 		}

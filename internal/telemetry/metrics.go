@@ -49,6 +49,7 @@ type Metrics struct {
 	tokens        *prometheus.CounterVec
 	cost          *prometheus.CounterVec
 	attempts      *prometheus.CounterVec
+	retries       *prometheus.CounterVec
 	truncations   *prometheus.CounterVec
 	anomalies     *prometheus.CounterVec
 	unmarked      *prometheus.CounterVec
@@ -111,6 +112,7 @@ func (m *Metrics) requestMetrics() {
 	m.rejections = m.counter("sluice_rejections_total", "Requests refused before a backend was touched, by the limit that did not fit, if it was one.", "reason", "scope", "dimension")
 	m.shadows = m.counter("sluice_shadow_refusals_total", "Requests that ran and would have been refused, or would have waited, were their limits not in shadow.", "reason", "scope", "dimension")
 	m.attempts = m.counter("sluice_upstream_attempts_total", "Calls to backends that ended; the reason is empty when one completed.", "backend", "reason")
+	m.retries = m.counter("sluice_retries_total", "Attempts that failed in a way that allows another, by the backend that failed: the decision is allowed, or why there was none.", "backend", "decision")
 	m.truncations = m.counter("sluice_stream_truncations_total", "Streams that a backend ended before they were complete.", "backend")
 	m.unmarked = m.counter("sluice_stream_markers_added_total", "Streams that a backend ended complete but for the terminal marker, which was added.", "backend")
 }
@@ -230,6 +232,15 @@ func (m *Metrics) Attempt(e *ledger.Entry) {
 		m.hot.estimateError.get(model).Observe(float64(e.Usage.InputTotal()) / float64(e.EstimatedInput))
 	}
 	m.tenants.observe(string(e.Tenant), tally{tokens: int64(e.Usage.Total()), cost: int64(e.Cost)})
+}
+
+// Retry counts a decision on whether a failed attempt is followed by another.
+// Denied is a word of route.Denied or a reason, empty where it is.
+func (m *Metrics) Retry(failed sluice.BackendID, denied string) {
+	if denied == "" {
+		denied = "allowed"
+	}
+	m.retries.WithLabelValues(m.backends.label(string(failed)), denied).Inc()
 }
 
 // Output counts how far the expected output of an answer was off.

@@ -258,6 +258,9 @@ func (n *line) request(r *Request) {
 	}
 	n.word("usage_source", r.Usage.Source.String())
 	n.int("cost_nanodollars", int64(r.Cost))
+	if r.Denied != "" {
+		n.word("retry_denied", r.Denied)
+	}
 	if f := r.Refusal; f != nil {
 		n.word("limit_scope", f.Scope.String())
 		n.word("limit_dimension", f.Limit.Dimension.String())
