@@ -195,6 +195,19 @@ func (s *Snapshot) Identify(credential string, now time.Time) (sluice.Principal,
 	return e.principal, nil
 }
 
+// Principal is the caller that a key's credential identifies, without one: for
+// rehearsals. The error says why the key could not be used.
+func (s *Snapshot) Principal(id sluice.KeyID) (sluice.Principal, error) {
+	e := s.keys[id]
+	if e == nil {
+		return sluice.Principal{}, deny(sluice.Unauthenticated, "the API key is not known here", "")
+	}
+	if err := e.refuse(s, true, time.Time{}); err != nil {
+		return sluice.Principal{}, err
+	}
+	return e.principal, nil
+}
+
 // refuse says why a credential whose secret is right is not admitted, nil if it
 // is.
 func (e *entry) refuse(s *Snapshot, live bool, now time.Time) *sluice.Error {

@@ -21,6 +21,9 @@ type ReadOptions struct {
 	Limit int           // rows; 0 reads all
 	// Lengths is the second file of a ServeGen trace.
 	Lengths io.Reader
+	// Columns reads a trace of no known format; nil tells the format by the first
+	// line.
+	Columns *Columns
 }
 
 // LineError is a trace line that cannot be read.
@@ -78,9 +81,12 @@ func Read(r io.Reader, o ReadOptions) ([]Row, error) {
 	}
 	var rows []Row
 	var err error
-	if first[0] == '{' {
+	switch {
+	case o.Columns != nil:
+		rows, err = readColumns(l, first, o)
+	case first[0] == '{':
 		rows, err = readJSON(l, first, o)
-	} else {
+	default:
 		rows, err = readCSV(l, string(first), o)
 	}
 	if err != nil {
@@ -237,6 +243,7 @@ func (l *lines) add(rows []Row, row Row) ([]Row, error) {
 	if len(rows) == MaxRows {
 		return nil, l.at(fmt.Errorf("the trace has more than %d rows: bound it", MaxRows))
 	}
+	row.Line = l.n
 	return append(rows, row), nil
 }
 

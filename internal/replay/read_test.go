@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 func TestReadFormats(t *testing.T) {
@@ -47,10 +48,52 @@ func TestReadFormats(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if diff := cmp.Diff(tt.want, got, cmpopts.IgnoreFields(Row{}, "Line")); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestReadColumns(t *testing.T) {
+	columns := &Columns{At: "when", Input: "in", Output: "out", Client: "who", Unit: time.Millisecond}
+	tests := []struct {
+		name, text string
+		want       []Row
+	}{
+		{
+			"csv", "who,when,out,in\na,1000,20,100\n\nb,3500,1,7\n",
+			[]Row{{Client: "a", Input: 100, Output: 20, Line: 2}, {At: 2500 * time.Millisecond, Client: "b", Input: 7, Output: 1, Line: 4}},
+		},
+		{
+			"json", `{"when": "2026-11-01T00:00:00Z", "in": 5, "out": 0, "who": "x", "more": [1]}` + "\n" + `{"when": "2026-11-01 00:01:00", "in": 6, "out": 2, "who": "y"}`,
+			[]Row{{Client: "x", Input: 5, Output: 1, Line: 1}, {At: time.Minute, Client: "y", Input: 6, Output: 2, Line: 2}},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := Read(strings.NewReader(tt.text), ReadOptions{Columns: columns})
+			if err != nil {
+				t.Fatal(err)
+			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Error(diff)
 			}
 		})
+	}
+	for text, want := range map[string]string{
+		"when,in,output,who\n":                   `line 1: the columns ["when" "in" "out" "who"] are wanted`,
+		"who,when,out,in\na,soon,20,100\n":       `line 2: time "soon": write a number`,
+		"who,when,out,in\na,1,20,100\na,2,-1,1":  `line 3: token count "-1"`,
+		`{"when": 1, "in": 5, "who": "x"}`:        `line 1: "out" is missing`,
+		`{"when": 1, "in": 5,`:                    "line 1: not a trace row",
+		"who,when,out,in\na,-1,20,100\n":         `line 2: time "-1"`,
+		"who,when,out,in\na,1,20\n":              "line 2: has 3 columns",
+		"who,when,out,in\na,99000000000000,2,3\n": "line 2: time 1e+11 s is out of range",
+	} {
+		if _, err := Read(strings.NewReader(text), ReadOptions{Columns: columns}); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%q: got %v, want %s", text, err, want)
+		}
 	}
 }
 

@@ -17,6 +17,7 @@ type Row struct {
 	Whole       bool          // not streamed
 	CancelAfter int           // leave after this many content events; 0 for never
 	Blocks      []int64       // ids of prompt blocks, where equal leading ids share a prefix
+	Line        int           // of its file; 0 for a row that is made up
 }
 
 // MaxRows bounds a trace.
