@@ -89,7 +89,7 @@ func TestReadColumns(t *testing.T) {
 		`{"when": 1, "in": 5,`:                    "line 1: not a trace row",
 		"who,when,out,in\na,-1,20,100\n":         `line 2: time "-1"`,
 		"who,when,out,in\na,1,20\n":              "line 2: has 3 columns",
-		"who,when,out,in\na,99000000000000,2,3\n": "line 2: time 1e+11 s is out of range",
+		"who,when,out,in\na,99000000000000,2,3\n": "line 2: time 9.9e+10 s is out of range",
 	} {
 		if _, err := Read(strings.NewReader(text), ReadOptions{Columns: columns}); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%q: got %v, want %s", text, err, want)
