@@ -39,8 +39,10 @@ func (r *Replica) begin(now time.Time) bool {
 			r.at, r.frac = head.at, 0
 		}
 	}
-	for r.admissible() {
-		r.admit()
+	if !r.preempt() {
+		for r.admissible() {
+			r.admit()
+		}
 	}
 	if len(r.running) == 0 {
 		return false
@@ -49,18 +51,27 @@ func (r *Replica) begin(now time.Time) bool {
 	if r.decoding > 0 {
 		ps += r.pace.decode(r.decoding, int64(r.context), 1)
 	}
-	room := r.profile.ChunkTokens
+	ps += r.chunks()
+	r.end, r.endFrac = r.at.Add(time.Duration(ps/picos)), ps%picos
+	r.stepping = true
+	return true
+}
+
+// chunks shares the step's prefill out and returns how long it takes.
+func (r *Replica) chunks() int64 {
+	if r.prefilling == 0 {
+		return 0
+	}
+	room, pairs := r.profile.ChunkTokens, int64(0)
 	for _, j := range r.running {
 		if j.state != Prefilling || room == 0 && j.left > 0 {
 			continue
 		}
 		j.chunk = min(j.left, room)
 		room -= j.chunk
+		pairs += pairsOf(j.whole()-j.left, j.chunk)
 	}
-	ps += r.pace.prefill(r.profile.ChunkTokens - room)
-	r.end, r.endFrac = r.at.Add(time.Duration(ps/picos)), ps%picos
-	r.stepping = true
-	return true
+	return r.pace.prefill(r.profile.ChunkTokens-room, pairs)
 }
 
 func (r *Replica) head() *job {
@@ -81,23 +92,13 @@ func (r *Replica) admissible() bool {
 	return r.fits(j) && !j.at.After(r.at)
 }
 
-// fits reports whether there is a slot and memory for the job.
-func (r *Replica) fits(j *job) bool {
-	if j == nil || len(r.running) >= r.profile.Slots {
-		return false
-	}
-	return r.profile.KVCapacity <= 0 || r.reserved+j.spec.Input+j.spec.Output <= r.profile.KVCapacity
-}
-
 func (r *Replica) admit() {
 	j := r.waiting[0]
 	r.waiting = r.waiting[1:]
+	r.hold(j)
 	j.state = Prefilling
 	r.prefilling++
 	r.running = append(r.running, j)
-	r.reserved += j.spec.Input + j.spec.Output
-	r.filled += j.spec.Cached
-	r.totals.CacheHits += j.spec.Cached
 }
 
 // finish ends the current step.
@@ -114,14 +115,10 @@ func (r *Replica) finish() {
 		if j.state != Prefilling {
 			continue
 		}
-		j.left -= j.chunk
-		r.filled += j.chunk
-		r.totals.Prefilled += j.chunk
+		r.computed(j)
 		// A job that got no chunk because the step was full has not finished,
 		// one that was cached whole has.
-		full := j.left > 0
-		j.chunk = 0
-		if full {
+		if j.left > 0 {
 			continue
 		}
 		if j.spec.Output <= 0 {
@@ -130,27 +127,45 @@ func (r *Replica) finish() {
 			continue
 		}
 		r.first(j)
-		if j.spec.Output == 1 {
-			r.done(j, 1)
+		if got := j.tokens(r.decodes); got >= j.spec.Output {
+			r.done(j, got)
 			i--
 		}
 	}
 }
 
-// first turns a prefilled job into a decoding one, with its first token.
+// computed posts a job's chunk.
+func (r *Replica) computed(j *job) {
+	before := j.whole() - j.left
+	j.left -= j.chunk
+	r.filled += j.chunk
+	r.totals.Prefilled += j.chunk
+	r.totals.Recomputed += max(min(before+j.chunk, j.high)-before, 0)
+	r.share(j, before+j.chunk)
+	j.chunk = 0
+}
+
+// first turns a prefilled job into a decoding one, with its first token, or with
+// its next one after a preemption.
 func (r *Replica) first(j *job) {
-	j.state, j.since = Decoding, r.decodes
+	got := j.got + 1
 	r.prefilling--
-	r.filled -= j.spec.Input
+	r.filled -= j.whole()
+	j.state, j.since = Decoding, r.decodes-int64(j.got)
 	r.decoding++
-	r.context += j.spec.Input + 1
+	r.context += j.spec.Input + got
 	r.totals.Generated++
-	if j.spec.Output > 1 {
-		r.events = append(r.events, Progress{ID: j.id, Tokens: 1, At: r.at})
-	}
-	if j.expect == 1 {
+	met := j.expect > 0 && got >= j.expect
+	if met {
 		j.expect = 0
 	}
+	if (got == 1 || met) && got < j.spec.Output {
+		r.report(j, got)
+	}
+}
+
+func (r *Replica) report(j *job, got sluice.Tokens) {
+	r.events = append(r.events, Progress{ID: j.id, Tokens: got, Cached: j.cached, At: r.at})
 }
 
 // decoded posts k steps of decode, of which only the last may end a job or meet
@@ -159,6 +174,10 @@ func (r *Replica) decoded(k int64) {
 	r.decodes += k
 	r.context += sluice.Tokens(r.decoding * k)
 	r.totals.Generated += sluice.Tokens(r.decoding * k)
+	if r.profile.Paged {
+		r.private += sluice.Tokens(r.decoding * k)
+		r.trim()
+	}
 	for i := 0; i < len(r.running); i++ {
 		j := r.running[i]
 		if j.state != Decoding {
@@ -172,14 +191,14 @@ func (r *Replica) decoded(k int64) {
 		}
 		if j.expect > 0 && got >= j.expect {
 			j.expect = 0
-			r.events = append(r.events, Progress{ID: j.id, Tokens: got, At: r.at})
+			r.report(j, got)
 		}
 	}
 }
 
 // quiet is how many decode steps in a row, from the state at the last boundary,
-// change nothing but counts; the last of them ends a job or meets an
-// expectation. It is 0 when nothing decodes.
+// change nothing but counts; the last of them ends a job, meets an expectation or
+// fills the memory. It is 0 when nothing decodes.
 func (r *Replica) quiet() int64 {
 	const most = 1 << 12 // keeps T(k) far from overflow
 	k := int64(most)
@@ -195,6 +214,9 @@ func (r *Replica) quiet() int64 {
 	}
 	if r.decoding == 0 {
 		return 0
+	}
+	if r.profile.Paged {
+		k = min(k, r.spareSteps())
 	}
 	return k
 }
@@ -229,7 +251,7 @@ func (r *Replica) leap(now time.Time) {
 func (r *Replica) done(j *job, got sluice.Tokens) {
 	r.totals.Done++
 	r.remove(j)
-	r.events = append(r.events, Progress{ID: j.id, Tokens: got, At: r.at, Done: true})
+	r.events = append(r.events, Progress{ID: j.id, Tokens: got, Cached: j.cached, At: r.at, Done: true})
 }
 
 // remove takes a running job out of the batch.
@@ -240,14 +262,7 @@ func (r *Replica) remove(j *job) {
 			break
 		}
 	}
-	r.reserved -= j.spec.Input + j.spec.Output
-	if j.state == Decoding {
-		r.decoding--
-		r.context -= j.spec.Input + j.tokens(r.decodes)
-	} else {
-		r.prefilling--
-		r.filled -= j.spec.Input - j.left
-	}
+	r.drop(j)
 	delete(r.jobs, j.id)
 }
 

@@ -126,7 +126,7 @@ func (h *Hosted) Expect(now time.Time, id JobID, n sluice.Tokens) {
 		return
 	}
 	if got := h.generated(c); got >= n {
-		h.events = append(h.events, Progress{ID: id, Tokens: got, At: h.now})
+		h.events = append(h.events, Progress{ID: id, Tokens: got, Cached: c.spec.Cached, At: h.now})
 		return
 	}
 	c.expect = n
@@ -212,10 +212,10 @@ func (h *Hosted) run(now time.Time) {
 		c := h.jobs[w.id]
 		got := h.tokensAt(c, w.at)
 		if got >= c.last {
-			h.finish(c, Progress{ID: c.id, Tokens: got, At: w.at, Done: true, Fault: c.fault})
+			h.finish(c, Progress{ID: c.id, Tokens: got, Cached: c.spec.Cached, At: w.at, Done: true, Fault: c.fault})
 			continue
 		}
-		h.events = append(h.events, Progress{ID: c.id, Tokens: got, At: w.at})
+		h.events = append(h.events, Progress{ID: c.id, Tokens: got, Cached: c.spec.Cached, At: w.at})
 		c.begun = true
 		if c.expect <= got {
 			c.expect = 0

@@ -5,9 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
-
 	"sluice"
 )
 
@@ -57,67 +54,4 @@ func TestHostedRates(t *testing.T) {
 	if requests != 1 || tokens != 500 || full != 30*time.Second {
 		t.Errorf("got %d requests, %d tokens, full in %s", requests, tokens, full)
 	}
-}
-
-func TestHostedProperties(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s := Service{
-			Latency:     time.Duration(rapid.Int64Range(0, int64(time.Second)).Draw(t, "latency")),
-			PrefillRate: rapid.Int64Range(100, 50_000).Draw(t, "prefill"),
-			TokenTime:   time.Duration(rapid.Int64Range(0, int64(20*time.Millisecond)).Draw(t, "token")),
-			Concurrency: rapid.IntRange(0, 10).Draw(t, "concurrency"),
-		}
-		often, seldom := NewHosted(s), NewHosted(s)
-		var a []Progress
-		var ids []JobID
-		now := epoch
-		for range rapid.IntRange(1, 40).Draw(t, "events") {
-			step := time.Duration(rapid.Int64Range(0, int64(400*time.Millisecond)).Draw(t, "wait"))
-			for at, ok := often.NextWake(); ok && !at.After(now.Add(step)); at, ok = often.NextWake() {
-				a = append(a, often.Advance(at)...)
-			}
-			now = now.Add(step)
-			switch rapid.IntRange(0, 5).Draw(t, "what") {
-			case 0:
-				if len(ids) > 0 {
-					id := rapid.SampledFrom(ids).Draw(t, "cancel")
-					x, _ := often.Cancel(now, id)
-					y, _ := seldom.Cancel(now, id)
-					if x != y {
-						t.Fatalf("cancel of %d: %d against %d", id, x, y)
-					}
-				}
-			case 1:
-				if len(ids) > 0 {
-					id := rapid.SampledFrom(ids).Draw(t, "expect")
-					n := sluice.Tokens(rapid.Int64Range(1, 50).Draw(t, "tokens"))
-					often.Expect(now, id, n)
-					seldom.Expect(now, id, n)
-				}
-			default:
-				j := Job{
-					Input:  sluice.Tokens(rapid.Int64Range(0, 3000).Draw(t, "input")),
-					Output: sluice.Tokens(rapid.Int64Range(0, 300).Draw(t, "output")),
-				}
-				id, err := often.Submit(now, j)
-				_, err2 := seldom.Submit(now, j)
-				if err != err2 {
-					t.Fatalf("submit: %v against %v", err, err2)
-				}
-				if err == nil {
-					ids = append(ids, id)
-				}
-			}
-		}
-		for at, ok := often.NextWake(); ok; at, ok = often.NextWake() {
-			a = append(a, often.Advance(at)...)
-		}
-		b := seldom.Advance(now.Add(10 * time.Hour))
-		if diff := cmp.Diff(a, b); diff != "" {
-			t.Fatal(diff)
-		}
-		if got := often.Totals(); got.Done+got.Cancelled != got.Submitted || got.Submitted != int64(len(ids)) {
-			t.Fatalf("%+v after %d jobs", got, len(ids))
-		}
-	})
 }

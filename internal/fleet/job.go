@@ -31,6 +31,7 @@ type Job struct {
 type Progress struct {
 	ID     JobID
 	Tokens sluice.Tokens // generated so far
+	Cached sluice.Tokens // of its input, served from the prefix cache
 	At     time.Time     // when that was so, at most the `now` of the call
 	Done   bool          // the last one of this job
 	Fault  Fault         // with Done: why it ended before its time

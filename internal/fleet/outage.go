@@ -52,6 +52,7 @@ func (r *Replica) stop(now time.Time) {
 	for j := r.head(); j != nil; j = r.head() {
 		r.lose(j)
 	}
+	r.cache.reset(r.profile.BlockTokens)
 }
 
 func (r *Replica) lose(j *job) {
@@ -63,7 +64,7 @@ func (r *Replica) lose(j *job) {
 		r.remove(j)
 	}
 	r.totals.Failed++
-	r.events = append(r.events, Progress{ID: j.id, Tokens: got, At: r.at, Done: true, Fault: Lost})
+	r.events = append(r.events, Progress{ID: j.id, Tokens: got, Cached: j.cached, At: r.at, Done: true, Fault: Lost})
 }
 
 // Fail takes the provider down: every job in flight ends with Lost, and Submit
@@ -123,7 +124,7 @@ func (h *Hosted) stop(now time.Time) {
 	h.run(now)
 	for _, id := range h.inFlight() {
 		c := h.jobs[id]
-		h.finish(c, Progress{ID: id, Tokens: h.generated(c), At: h.now, Done: true, Fault: Lost})
+		h.finish(c, Progress{ID: id, Tokens: h.generated(c), Cached: c.spec.Cached, At: h.now, Done: true, Fault: Lost})
 	}
 }
 

@@ -8,16 +8,25 @@ import (
 
 // Profile is the speed and the memory of one engine replica.
 type Profile struct {
-	PrefillRate  int64         // input tokens per second; at least 1
-	ChunkTokens  sluice.Tokens // most prefill in one step; 0 means 2,048
-	StepBase     time.Duration // decode step: weights and launch
-	StepPerJob   time.Duration // decode step: per running job
-	StepPerToken int64         // decode step: picoseconds per token of context
-	KVCapacity   sluice.Tokens // key-value memory in tokens; 0 does not bound it
-	Slots        int           // most jobs in the batch; 0 means 256
-	Queue        int           // most jobs waiting; 0 does not bound it
-	HitPermille  int64         // share of the input that hits the prefix cache when a job names none, 0 to 1000
-	StartUp      time.Duration // from a restart until it serves
+	PrefillRate    int64         // input tokens per second, but for the attention of each token to those before it; at least 1
+	PrefillPerPair int64         // prefill: picoseconds per pair of a token and one at or before it: the quadratic part; 0 leaves it out
+	ChunkTokens    sluice.Tokens // most prefill in one step, at most 1,048,576; 0 means 2,048
+	StepBase       time.Duration // decode step: weights and launch
+	StepPerJob     time.Duration // decode step: per running job
+	StepPerToken   int64         // decode step: picoseconds per token of context
+	KVCapacity     sluice.Tokens // key-value memory in tokens; 0 does not bound it
+	Slots          int           // most jobs in the batch; 0 means 256
+	Queue          int           // most jobs waiting; 0 does not bound it
+	HitPermille    int64         // share of the input that hits the prefix cache when a job names none, 0 to 1000
+	StartUp        time.Duration // from a restart until it serves
+
+	// BlockTokens is the size of the blocks that [Job.Blocks] hash and that the
+	// prefix cache keeps; 0 turns the cache off. It needs KVCapacity.
+	BlockTokens sluice.Tokens
+	// Paged gives a job memory as its context grows, and when none is left
+	// preempts the job admitted last, which is computed again. Otherwise the
+	// whole context is reserved at admission. It needs KVCapacity.
+	Paged bool
 }
 
 const (
@@ -39,6 +48,11 @@ func (p Profile) withDefaults() Profile {
 	p.StepBase, p.StepPerJob = max(p.StepBase, 0), max(p.StepPerJob, 0)
 	p.StepPerToken = max(p.StepPerToken, 0)
 	p.HitPermille = min(max(p.HitPermille, 0), 1000)
+	p.PrefillPerPair, p.StartUp = max(p.PrefillPerPair, 0), max(p.StartUp, 0)
+	p.BlockTokens = max(p.BlockTokens, 0)
+	if p.KVCapacity <= 0 {
+		p.BlockTokens, p.Paged = 0, false
+	}
 	return p
 }
 
@@ -49,6 +63,8 @@ func (p Profile) Times(n int64) Profile {
 		return p
 	}
 	p.PrefillRate *= n
+	p.PrefillPerPair /= n
+	p.StartUp /= time.Duration(n)
 	p.StepBase /= time.Duration(n)
 	p.StepPerJob /= time.Duration(n)
 	p.StepPerToken /= n
@@ -67,15 +83,15 @@ const picos = 1000
 
 // pace is a profile at one speed, in picoseconds.
 type pace struct {
-	base, perJob, perToken int64
-	rate                   int64 // input tokens per second
+	base, perJob, perToken, perPair int64
+	rate                            int64 // input tokens per second
 }
 
 func (p Profile) pace(permille int64) pace {
 	permille = min(max(permille, 10), 100_000)
 	slow := func(ps int64) int64 { return ps * wholeSpeed / permille }
 	return pace{
-		base: slow(int64(p.StepBase) * picos), perJob: slow(int64(p.StepPerJob) * picos), perToken: slow(p.StepPerToken),
+		base: slow(int64(p.StepBase) * picos), perJob: slow(int64(p.StepPerJob) * picos), perToken: slow(p.StepPerToken), perPair: slow(p.PrefillPerPair),
 		rate: max(p.PrefillRate*permille/wholeSpeed, 1),
 	}
 }
@@ -85,10 +101,22 @@ func (p pace) decode(n, ctx, k int64) int64 {
 	return k*(p.base+n*p.perJob) + p.perToken*(k*ctx+n*(k*(k-1)/2))
 }
 
-// prefill is the time of a chunk.
-func (p pace) prefill(chunk sluice.Tokens) int64 {
+// prefill is the time of chunks of so many tokens in all, which attend to so many
+// pairs.
+func (p pace) prefill(chunk sluice.Tokens, pairs int64) int64 {
 	const second = 1_000_000_000_000
-	return int64(chunk) * second / p.rate
+	return int64(chunk)*second/p.rate + pairs*p.perPair
+}
+
+// pairsOf counts the pairs of a token of a chunk and one at or before it.
+func pairsOf(before, chunk sluice.Tokens) int64 {
+	return int64(chunk*before + chunk*(chunk+1)/2)
+}
+
+// Prefill is how long an otherwise idle replica takes for the prefill of n tokens
+// behind cached ones.
+func (p Profile) Prefill(cached, n sluice.Tokens) time.Duration {
+	return time.Duration(p.withDefaults().pace(wholeSpeed).prefill(n, pairsOf(cached, n)) / picos)
 }
 
 // Profiles with illustrative figures, derived from published measurements; they

@@ -30,7 +30,9 @@ type Replica struct {
 	decoding   int64
 	context    sluice.Tokens // Σ context of the decoding jobs
 	filled     sluice.Tokens // Σ prefilled of the prefilling jobs
-	reserved   sluice.Tokens
+	private    sluice.Tokens // memory that running jobs hold alone
+	refs       int           // Σ shared of the running jobs
+	cache      prefixCache
 
 	totals Totals
 	events []Progress
@@ -42,15 +44,24 @@ type job struct {
 	spec   Job
 	at     time.Time // submitted
 	state  State
+	got    sluice.Tokens // generated before it was last admitted
 	left   sluice.Tokens // prefill still to do
 	chunk  sluice.Tokens // of the current step
 	since  int64         // value of decodes at which it had one token
 	expect sluice.Tokens // report when this many are there; 0 for none
+
+	cached sluice.Tokens // served from the prefix cache when it was last admitted
+	high   sluice.Tokens // context that had been computed when it was preempted
+	shared int           // leading blocks that it holds by reference
+
+	asked       uint64 // prefixCache.changes + 1 of the answer in found and free
+	found, free int
 }
 
+// tokens is how many it has generated.
 func (j *job) tokens(decodes int64) sluice.Tokens {
 	if j.state != Decoding {
-		return 0
+		return j.got
 	}
 	return sluice.Tokens(decodes-j.since) + 1
 }
@@ -59,7 +70,9 @@ func (j *job) tokens(decodes int64) sluice.Tokens {
 // mid-run is made and then restarted: it serves after its start-up.
 func NewReplica(p Profile) *Replica {
 	p = p.withDefaults()
-	return &Replica{profile: p, pace: p.pace(wholeSpeed), jobs: map[JobID]*job{}}
+	r := &Replica{profile: p, pace: p.pace(wholeSpeed), jobs: map[JobID]*job{}}
+	r.cache.reset(p.BlockTokens)
+	return r
 }
 
 // Submit adds a job at the end of the queue. It fails with ErrDown, ErrTooLarge
@@ -81,7 +94,7 @@ func (r *Replica) Submit(now time.Time, spec Job) (JobID, error) {
 	}
 	spec.Cached = min(max(spec.Cached, 0), spec.Input)
 	r.next++
-	j := &job{id: r.next, spec: spec, at: r.seen(now), state: Waiting, left: spec.Input - spec.Cached}
+	j := &job{id: r.next, spec: spec, at: r.seen(now), state: Waiting}
 	r.jobs[j.id] = j
 	r.waiting = append(r.waiting, j)
 	r.totals.Submitted++
@@ -101,7 +114,7 @@ func (r *Replica) Expect(now time.Time, id JobID, n sluice.Tokens) {
 	j.expect = n
 	if got := j.tokens(r.decodes); got >= n && n > 0 {
 		j.expect = 0
-		r.events = append(r.events, Progress{ID: id, Tokens: got, At: r.at})
+		r.report(j, got)
 	}
 }
 
@@ -170,7 +183,7 @@ func (r *Replica) Load() Load {
 	return Load{
 		Health:  r.health(),
 		Running: len(r.running), Waiting: len(r.waiting) - r.gone,
-		KVUsed: r.context + r.filled, KVReserved: r.reserved, KVCapacity: r.profile.KVCapacity,
+		KVUsed: r.used(), KVReserved: r.reserved(), KVCached: r.cache.cached(), KVCapacity: r.profile.KVCapacity,
 	}
 }
 
