@@ -8,30 +8,36 @@
 // what is scarce is input tokens to compute per second, output tokens per second,
 // and memory. A [Demand] is their sums, which add up over workloads and tenants:
 //
-//	prefill  λ·E[p]·(1−h)
+//	prefill  λ·E[u]                            u = (1−h)·p
 //	decode   λ·E[o]
-//	memory   λ·E[(1−h)·p²/R + τ·o·(p + o/2)]     in use, by Little's law
-//	         λ·E[(1−h)·p·(p+o)/R + τ·o·(p+o)]    held, with the room for what is to come
+//	memory   λ·E[S·p + τ·o·(p + o/2)]          in use, by Little's law
+//	         λ·E[S·(p+o) + τ·o·(p+o)]          held, with the room for what is to come
 //
-// Memory has squares, so that a few very long requests need more of it than the
-// mean of all lengths says: E[p²] ≠ E[p]². Inputs and outputs are taken as
-// independent. Retries multiply λ.
+// S is how long a prompt is prefilled. On an engine that computes R input tokens
+// per second and takes q seconds for each pair of a token with one before it,
 //
-// A [Replica] is an engine of package fleet. It computes R input tokens per
-// second, or makes a decode step of n requests in
+//	S = u/R + q·v                              v = ((1−h²)·p² + (1−h)·p) / 2
+//
+// Memory has squares, and so has prefill where q is not 0: a few very long
+// requests need more than the mean of all lengths says, since E[p²] ≠ E[p]².
+// Inputs and outputs are taken as independent. Retries multiply λ.
+//
+// A [Replica] is an engine of package fleet. It prefills, or makes a decode step
+// of n requests in
 //
 //	t(n) = StepBase + n·(StepPerJob + StepPerToken·c)   c = E[o·(p + o/2)] / E[o]
 //
 // where c is the context of a request in the batch: long answers stay longer, so
 // the average is weighted by output. A whole request must fit when it is admitted
-// (as in fleet, and in the gateway's own holds), so the largest batch is
+// (as in the gateway's own holds, and in fleet but for a Paged engine, which packs
+// more and preempts when it has erred), so the largest batch is
 //
 //	N = min(Slots, ⌊KVCapacity / w⌋)                     w = E[o·(p + o)] / E[o]
 //
 // and the decode rate N / t(N). τ in the memory's demand is t(N): memory is
 // planned for engines that are as busy as they can be.
 //
-//	prefill utilisation  ρp = λ·E[p]·(1−h) / R       per replica
+//	prefill utilisation  ρp = λ·E[S]                 per replica
 //	decode utilisation   ρd = λ·E[o] / (N / t(N))
 //	kv utilisation       ρk = held / KVCapacity
 //	engine               ρp + max(ρd, ρk)

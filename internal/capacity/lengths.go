@@ -3,7 +3,6 @@ package capacity
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"sluice"
@@ -25,7 +24,7 @@ type Lengths struct {
 	Max  Tokens `json:"max,omitempty" jsonschema:"tokens that none exceeds; left out: the last quantiles' ratio goes on"`
 	Long []Long `json:"long,omitempty" jsonschema:"very long requests beside the others"`
 
-	sample []point // what was seen, in place of all above
+	sample *moments // of what was seen, to be stretched to Mean; nil: none
 }
 
 // Long is a share of requests of one length.
@@ -40,29 +39,32 @@ type point struct{ share, tokens Amount }
 // Alike is lengths that are all the same.
 func Alike[T ~int | ~int64](n T) Lengths { return Lengths{Mean: Int(n)} }
 
-// Sampled is the lengths of requests that were seen, each as likely as another,
-// stretched to a mean.
-func Sampled(seen []sluice.Tokens, mean Amount) Lengths {
-	sum := sluice.Tokens(0)
+// Sample is the spread of lengths that were seen, each as likely as another. The
+// zero value is none.
+type Sample struct{ seen *moments }
+
+// SampleOf takes lengths of requests; nil where they have none.
+func SampleOf(seen []sluice.Tokens) Sample {
+	m := moments{}
 	for _, n := range seen {
-		sum += n
-	}
-	if sum <= 0 {
-		return Lengths{Mean: mean}
-	}
-	stretch := mean.Times(Int(len(seen))).Over(Int(sum))
-	l := Lengths{Mean: mean}
-	sorted := slices.Sorted(slices.Values(seen))
-	for i := 0; i < len(sorted); {
-		n := 1
-		for i+n < len(sorted) && sorted[i+n] == sorted[i] {
-			n++
+		x := Int(1)
+		for k := range m.power {
+			m.power[k] = m.power[k].Plus(x)
+			x = x.Times(Int(n))
 		}
-		l.sample = append(l.sample, point{Ratio(n, len(sorted)), Int(sorted[i]).Times(stretch)})
-		i += n
+		m.longest = Max(m.longest, Int(n))
 	}
-	return l
+	if m.power[1].Sign() <= 0 {
+		return Sample{}
+	}
+	for k := range m.power {
+		m.power[k] = m.power[k].Over(Int(len(seen)))
+	}
+	return Sample{&m}
 }
+
+// Stretched is lengths of this spread with another mean.
+func (s Sample) Stretched(mean Amount) Lengths { return Lengths{Mean: mean, sample: s.seen} }
 
 // Shorthand marks that one line can stand for the mapping.
 func (*Lengths) Shorthand() {}
@@ -163,9 +165,6 @@ func (l Lengths) anchors() []anchor {
 
 // points is the distribution, or what is wrong with it.
 func (l Lengths) points() ([]point, error) {
-	if l.sample != nil {
-		return l.sample, nil
-	}
 	rest := Int(1)
 	var long []point
 	for _, x := range l.Long {
@@ -222,17 +221,32 @@ func spread(anchors []anchor, mean Amount) ([]point, error) {
 	return out, nil
 }
 
-// moments are the mean, the mean of the squares, and the longest.
-type moments struct{ mean, square, longest Amount }
+// moments are the means of the powers, E[x] to E[x⁴], and the longest.
+type moments struct {
+	power   [5]Amount
+	longest Amount
+}
 
 func (l Lengths) moments() (m moments, err error) {
+	if l.sample != nil {
+		stretch, x := l.Mean.Over(l.sample.power[1]), Int(1)
+		for k := range m.power {
+			m.power[k] = l.sample.power[k].Times(x)
+			x = x.Times(stretch)
+		}
+		m.longest = l.sample.longest.Times(stretch)
+		return m, nil
+	}
 	points, err := l.points()
 	for _, p := range points {
 		if p.share.Sign() == 0 {
 			continue
 		}
-		m.mean = m.mean.Plus(p.share.Times(p.tokens))
-		m.square = m.square.Plus(p.share.Times(p.tokens).Times(p.tokens))
+		x := p.share
+		for k := range m.power {
+			m.power[k] = m.power[k].Plus(x)
+			x = x.Times(p.tokens)
+		}
 		m.longest = Max(m.longest, p.tokens)
 	}
 	return m, err

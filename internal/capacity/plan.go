@@ -46,7 +46,8 @@ type State struct {
 	Batch    int64 // most requests in the batch of a replica
 	Tight    bool  // its memory bounds the batch, not its slots
 
-	// Supply of the fleet: tokens per second, and tokens of memory (0: unbounded).
+	// Supply of the fleet: tokens per second of inputs and outputs of these
+	// lengths, and tokens of memory (0: unbounded).
 	SupplyPrefill, SupplyDecode, SupplyKV Amount
 
 	KVUsed Amount // tokens in memory by Little's law, of a full batch
@@ -160,8 +161,8 @@ func (r Replica) needed(d Demand, target Amount) (int64, error) {
 	}
 	u, _, _ := e.demandOn(d)
 	n := max(u.Engine.Over(target).Ceil(), 1)
-	if n > MaxGPUs {
-		err := sluice.Invalid("rps", "needs more than %d replicas", MaxGPUs)
+	if n > MaxGPUs/r.GPUs {
+		err := sluice.Invalid("rps", "needs more than %d GPUs", MaxGPUs)
 		err.Hint = "is the rate per second what you mean? 20/min is twenty per minute"
 		return 0, err
 	}
@@ -186,7 +187,11 @@ func (r Replica) state(d Demand, gpus int64, target Amount) State {
 	e := r.engineFor(d)
 	s := State{Demand: d, GPUs: gpus, Replicas: n, Batch: e.batch, Tight: e.tight}
 	all := Int(n)
-	s.SupplyPrefill, s.SupplyDecode, s.SupplyKV = e.prefill.Times(all), e.decode().Times(all), e.memory.Times(all)
+	s.SupplyPrefill = d.Prefill.Over(e.busy(d)).Times(all)
+	if d.Prefill.Sign() == 0 {
+		s.SupplyPrefill = all.Over(e.token)
+	}
+	s.SupplyDecode, s.SupplyKV = e.decode().Times(all), e.memory.Times(all)
 	whole, used, held := e.demandOn(d)
 	s.KVUsed, s.KVHeld = used, held
 	s.Binding = whole.binding()

@@ -21,7 +21,8 @@ const (
 
 // engine is a replica's figures in seconds and tokens for one mix of requests.
 type engine struct {
-	prefill Amount // input tokens per second
+	token   Amount // seconds of prefill for each token of input
+	pair    Amount // and for each pair of one with one before it
 	base    Amount // seconds of a decode step, whatever is in it
 	job     Amount // seconds of a decode step for each request in it
 	memory  Amount // tokens that whole requests can fill; 0 is unbounded
@@ -37,11 +38,12 @@ type engine struct {
 func (r Replica) engineFor(d Demand) engine {
 	p := r.Profile
 	e := engine{
-		prefill: Int(max(p.PrefillRate, 1)),
+		token:   Ratio(1, max(p.PrefillRate, 1)),
+		pair:    Ratio(max(p.PrefillPerPair, 0), picoseconds),
 		base:    Ratio(max(int64(p.StepBase), 0), nanoseconds),
 		memory:  Int(max(p.KVCapacity, 0)),
-		context: d.DecodeContext.Over(d.Output),
-		whole:   d.DecodeWhole.Over(d.Output),
+		context: d.sums[sumContext].Over(d.Output),
+		whole:   d.sums[sumWhole].Over(d.Output),
 		batch:   int64(p.Slots),
 	}
 	if e.batch <= 0 {
@@ -74,16 +76,34 @@ type Utilisation struct {
 	Engine Amount
 }
 
-// demandOn is what a demand takes of the engine, on one replica.
+// busy is the time of prefill of a demand: seconds per second.
+func (e engine) busy(d Demand) Amount {
+	return d.Prefill.Times(e.token).Plus(d.sums[sumPairs].Times(e.pair))
+}
+
+// demandOn is what a demand takes of the engine, on one replica, and the tokens
+// that are in memory and held there while it decodes in full batches.
 func (e engine) demandOn(d Demand) (u Utilisation, used, held Amount) {
-	u.Prefill = d.Prefill.Over(e.prefill)
+	u.Prefill = e.busy(d)
 	u.Decode = d.Output.Over(e.decode())
 	step := e.step(Int(e.batch))
-	used = d.PrefillSquare.Over(e.prefill).Plus(step.Times(d.DecodeContext))
-	held = d.PrefillWhole.Over(e.prefill).Plus(step.Times(d.DecodeWhole))
+	used = e.prompts(d).Plus(step.Times(d.sums[sumContext]))
+	held = d.sums[sumTokensAll].Times(e.token).Plus(d.sums[sumPairsAll].Times(e.pair)).Plus(step.Times(d.sums[sumWhole]))
 	u.KV = held.Over(e.memory)
 	u.Engine = u.Prefill.Plus(Max(u.Decode, u.KV))
 	return u, used, held
+}
+
+// prompts is the memory of requests that are being prefilled, in tokens.
+func (e engine) prompts(d Demand) Amount {
+	return d.sums[sumTokensIn].Times(e.token).Plus(d.sums[sumPairsIn].Times(e.pair))
+}
+
+// spread is the sum of the squares of the times of prefill, per second.
+func (e engine) spread(d Demand) Amount {
+	return d.sums[sumTokens2].Times(e.token).Times(e.token).
+		Plus(Int(2).Times(d.sums[sumTokenPairs]).Times(e.token).Times(e.pair)).
+		Plus(d.sums[sumPairs2].Times(e.pair).Times(e.pair))
 }
 
 // Expected is the state to expect of a replica that is not overloaded, by the
@@ -101,14 +121,14 @@ type Expected struct {
 //	τ = (base + (1 + λ·o·τ)·job) / (1 − ρp)   hence   τ = (base + job) / (1 − ρp − λ·o·job)
 //
 // and no longer than in a full batch. Prefill is first come, first served: a
-// prompt waits for those before it as in a queue of one server,
-// λ·E[(p/R)²] / (2·(1 − ρp)).
+// prompt waits for those before it as in a queue of one server with service S,
+// λ·E[S²] / (2·(1 − ρp)).
 func (e engine) expect(d Demand, u Utilisation) Expected {
 	one := Int(1)
-	wait := d.PrefillSquare.Over(e.prefill).Over(e.prefill).Over(Int(2).Times(one.Minus(u.Prefill)))
+	wait := e.spread(d).Over(Int(2).Times(one.Minus(u.Prefill)))
 	x := Expected{
 		Batch:  u.Prefill.Plus(d.Attempts.Times(wait)),
-		KVUsed: d.PrefillSquare.Over(e.prefill).Plus(d.Input.Times(wait)),
+		KVUsed: e.prompts(d).Plus(d.Input.Times(wait)),
 	}
 	if d.Output.Sign() == 0 {
 		return x
@@ -118,6 +138,6 @@ func (e engine) expect(d Demand, u Utilisation) Expected {
 		x.Step = Min(x.Step, e.base.Plus(e.job).Over(left))
 	}
 	x.Batch = x.Batch.Plus(d.Output.Times(x.Step))
-	x.KVUsed = x.KVUsed.Plus(x.Step.Times(d.DecodeContext))
+	x.KVUsed = x.KVUsed.Plus(x.Step.Times(d.sums[sumContext]))
 	return x
 }

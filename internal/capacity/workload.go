@@ -22,16 +22,28 @@ type Demand struct {
 	Input    Amount // tokens, cached ones too
 	Prefill  Amount // tokens of input that must be computed
 	Output   Amount // tokens
+	Longest  Amount // input of one request
 
-	// The sums that memory is made of (see the package comment): a request of
-	// input p, of which h is cached, and output o adds
-	PrefillSquare Amount // (1−h)·p²
-	PrefillWhole  Amount // (1−h)·p·(p+o)
-	DecodeContext Amount // o·(p + o/2)
-	DecodeWhole   Amount // o·(p+o)
-
-	Longest Amount // input of one request
+	sums [numSums]Amount
 }
+
+// The sums over requests that times and memory are made of, per second. A request
+// has input p, of which h is cached, and output o. It is prefilled in u/R + v·q
+// seconds: u = (1−h)·p tokens to compute, v = ((1−h²)·p² + (1−h)·p)/2 pairs of one
+// of them with one at or before it.
+const (
+	sumPairs      = iota // v
+	sumTokensIn          // u·p
+	sumPairsIn           // v·p
+	sumTokensAll         // u·(p+o)
+	sumPairsAll          // v·(p+o)
+	sumTokens2           // u²
+	sumTokenPairs        // u·v
+	sumPairs2            // v²
+	sumContext           // o·(p + o/2)
+	sumWhole             // o·(p+o)
+	numSums
+)
 
 // Demand is what the workload asks for. The error names a field.
 func (w Workload) Demand() (Demand, error) {
@@ -43,20 +55,34 @@ func (w Workload) Demand() (Demand, error) {
 	if err != nil {
 		return Demand{}, ofField("output", err)
 	}
-	half := Ratio(1, 2)
-	cold := Int(1).Minus(w.Hit.Amount)
-	both := in.mean.Times(out.mean)
-	d := Demand{
-		Requests: w.Rate.Amount, Attempts: w.Rate.Times(Int(1).Plus(w.Retries.Amount)),
-		Longest: in.longest,
-	}
-	d.Input = d.Attempts.Times(in.mean)
+	half, h := Ratio(1, 2), w.Hit.Amount
+	cold := Int(1).Minus(h)
+	p, o := in.power, out.power
+	square := half.Times(Int(1).Minus(h.Times(h))) // v = square·p² + line·p
+	line := half.Times(cold)
+	pairs := square.Times(p[2]).Plus(line.Times(p[1]))
+	pairsIn := square.Times(p[3]).Plus(line.Times(p[2]))
+	both := p[1].Times(o[1])
+
+	d := Demand{Requests: w.Rate.Amount, Attempts: w.Rate.Times(Int(1).Plus(w.Retries.Amount)), Longest: in.longest}
+	d.Input = d.Attempts.Times(p[1])
 	d.Prefill = d.Input.Times(cold)
-	d.Output = d.Attempts.Times(out.mean)
-	d.PrefillSquare = d.Attempts.Times(cold).Times(in.square)
-	d.PrefillWhole = d.Attempts.Times(cold).Times(in.square.Plus(both))
-	d.DecodeContext = d.Attempts.Times(both.Plus(out.square.Times(half)))
-	d.DecodeWhole = d.Attempts.Times(both.Plus(out.square))
+	d.Output = d.Attempts.Times(o[1])
+	d.sums = [numSums]Amount{
+		sumPairs:      pairs,
+		sumTokensIn:   cold.Times(p[2]),
+		sumPairsIn:    pairsIn,
+		sumTokensAll:  cold.Times(p[2].Plus(both)),
+		sumPairsAll:   pairsIn.Plus(pairs.Times(o[1])),
+		sumTokens2:    cold.Times(cold).Times(p[2]),
+		sumTokenPairs: cold.Times(pairsIn),
+		sumPairs2:     square.Times(square).Times(p[4]).Plus(Int(2).Times(square).Times(line).Times(p[3])).Plus(line.Times(line).Times(p[2])),
+		sumContext:    both.Plus(half.Times(o[2])),
+		sumWhole:      both.Plus(o[2]),
+	}
+	for i := range d.sums {
+		d.sums[i] = d.sums[i].Times(d.Attempts)
+	}
 	return d, nil
 }
 
@@ -69,24 +95,28 @@ func ofField(field string, err error) error {
 
 // Plus is both demands together.
 func (d Demand) Plus(e Demand) Demand {
-	return Demand{
+	out := Demand{
 		Requests: d.Requests.Plus(e.Requests), Attempts: d.Attempts.Plus(e.Attempts),
 		Input: d.Input.Plus(e.Input), Prefill: d.Prefill.Plus(e.Prefill), Output: d.Output.Plus(e.Output),
-		PrefillSquare: d.PrefillSquare.Plus(e.PrefillSquare), PrefillWhole: d.PrefillWhole.Plus(e.PrefillWhole),
-		DecodeContext: d.DecodeContext.Plus(e.DecodeContext), DecodeWhole: d.DecodeWhole.Plus(e.DecodeWhole),
 		Longest: Max(d.Longest, e.Longest),
 	}
+	for i := range d.sums {
+		out.sums[i] = d.sums[i].Plus(e.sums[i])
+	}
+	return out
 }
 
 // Times is the same requests k times as often.
 func (d Demand) Times(k Amount) Demand {
-	return Demand{
+	out := Demand{
 		Requests: d.Requests.Times(k), Attempts: d.Attempts.Times(k),
 		Input: d.Input.Times(k), Prefill: d.Prefill.Times(k), Output: d.Output.Times(k),
-		PrefillSquare: d.PrefillSquare.Times(k), PrefillWhole: d.PrefillWhole.Times(k),
-		DecodeContext: d.DecodeContext.Times(k), DecodeWhole: d.DecodeWhole.Times(k),
 		Longest: d.Longest,
 	}
+	for i := range d.sums {
+		out.sums[i] = d.sums[i].Times(k)
+	}
+	return out
 }
 
 // Total is the demand of several workloads. The error names the field, such as
@@ -103,8 +133,7 @@ func Total(workloads []Workload) (Demand, error) {
 	return sum, nil
 }
 
-// colder is the demand when a part of what was cached is so no more: of each
-// prefill that the cache saved, that part is to be done.
+// colder is the workload when a part of what was cached is so no more.
 func (w Workload) colder(part Amount) Workload {
 	w.Hit.Amount = w.Hit.Times(Int(1).Minus(part))
 	return w
