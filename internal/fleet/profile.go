@@ -78,8 +78,11 @@ func (p Profile) Step(jobs int64, ctx sluice.Tokens) time.Duration {
 	return time.Duration(ps / picos)
 }
 
-// picos is picoseconds per nanosecond.
-const picos = 1000
+// Picoseconds per nanosecond and per second.
+const (
+	picos  = 1000
+	second = 1_000_000_000_000
+)
 
 // pace is a profile at one speed, in picoseconds.
 type pace struct {
@@ -104,7 +107,6 @@ func (p pace) decode(n, ctx, k int64) int64 {
 // prefill is the time of chunks of so many tokens in all, which attend to so many
 // pairs.
 func (p pace) prefill(chunk sluice.Tokens, pairs int64) int64 {
-	const second = 1_000_000_000_000
 	return int64(chunk)*second/p.rate + pairs*p.perPair
 }
 
