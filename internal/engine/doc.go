@@ -118,6 +118,12 @@
 //	an attempt follows content                          TestOracle, fallback.dd
 //	a full gauge blocks the queue                       TestWorkConserving, queue.dd
 //	room in a gauge wakes nobody                        TestWorkConserving, queue.dd, admit TestCase_cD2
+//	a retry is counted against no budget                TestRetryWave, retries.dd, retry_late.dd
+//	a retry goes where an open breaker is               TestRetryWave, retry_breaker.dd
+//	a retry waits for what has had its retries          retry_late.dd
+//	a retry keeps the place of its first attempt        retry_order.dd
+//	a pool that sheds gets retries                      TestImpatienceDoesNotShed, retry_order.dd
+//	a caller's own impatience counts as shedding        TestImpatienceDoesNotShed, retry_order.dd
 //	others pass a large head for ever                   memory.dd
 //	prefill is held to the end                          memory.dd, life.dd
 //	a pool without backends keeps what waits            health.dd

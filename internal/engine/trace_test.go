@@ -21,6 +21,7 @@ import (
 // after it answer.
 //
 //	table           lines "pool P [queue=N] [maxwait=D]", "backend B pool=P …", "model M pools=P,… …",
+//	                "retries budget|naive [share=] [minimum=] [attempts=]",
 //	                "class NAME pool=P [share=] [ceiling=] [headroom=]", "contract TENANT pool=P [slots=] [kv=] [work=] [lend=none|all]"; also swaps
 //	policy NAME     lines "scope dimension window amount"; [hard] [maxwait=D]
 //	arrive ID policy=… [key=] [tenant=] [project=] [class=] [model=m] [in=] [out=bound] [hold=] [maxwait=D]
@@ -190,7 +191,7 @@ func (s *script) ended(t *testing.T, d *datadriven.TestData) {
 	case n.Err != nil:
 		s.printf("no further attempt: %s\n", errText(n.Err))
 	case n.Step == engine.Fail:
-		s.printf("no further attempt\n")
+		s.printf("no further attempt: %s\n", n.Denied)
 	default:
 		s.printf("queued again\n")
 	}
@@ -390,6 +391,11 @@ func parseTable(t *testing.T, in string) *route.Table {
 		case "model":
 			id := sluice.ModelID(fields[1])
 			table.Models[id] = &route.Model{ID: id, Pools: pools("pools"), Fallback: pools("fallback")}
+		case "retries": // budget share= minimum= attempts=, in the terms of route.RetryPolicy, or naive
+			table.Retries = route.RetryPolicy{Share: number("share", 0), Minimum: number("minimum", 0), Attempts: int(number("attempts", 0))}
+			if fields[1] == "naive" {
+				table.Retries = route.NaiveRetries()
+			}
 		case "class":
 			var c sluice.Class
 			if err := c.UnmarshalText([]byte(fields[1])); err != nil {
