@@ -50,6 +50,7 @@ func New(o Options) (*API, error) {
 	a.registerRequests(api)
 	a.registerStatus(api)
 	a.registerQueue(api)
+	a.registerCapacity(api)
 	describeProblems(api.OpenAPI())
 	doc, err := api.OpenAPI().MarshalJSON()
 	if err != nil {

@@ -133,7 +133,7 @@ func (f *AllocationFile) Check(report func(path, cause, fix string)) {
 			report(at+".headroom", "is all of the engines' time", "write a share below 100%, such as 20%")
 		}
 		for k := range m.Demand {
-			if _, err := m.Demand[k].workload(m.RPS); err != nil {
+			if _, err := m.Demand[k].Workload(m.RPS); err != nil {
 				e := sluice.AsError(err)
 				report(fmt.Sprintf("%s.demand[%d].%s", at, k, e.Param), e.Msg, e.Hint)
 			}
@@ -155,7 +155,7 @@ func (f *AllocationFile) Claims(find func(profile string) (Replica, error)) ([]C
 			return nil, &e
 		}
 		for k := range m.Demand {
-			w, err := m.Demand[k].workload(m.RPS)
+			w, err := m.Demand[k].Workload(m.RPS)
 			if err != nil {
 				e := *sluice.AsError(err)
 				e.Param = fmt.Sprintf("models[%d].demand[%d].%s", i, k, e.Param)

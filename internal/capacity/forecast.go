@@ -110,9 +110,7 @@ func (o Outlook) steps() func(func(int64) bool) {
 				return
 			}
 		}
-		if o.Horizon > 0 {
-			yield(o.Horizon)
-		}
+		yield(o.Horizon)
 	}
 }
 

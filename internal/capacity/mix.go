@@ -54,7 +54,7 @@ func (m *MixFile) Check(report func(path, cause, fix string)) {
 		}
 		for i := range side.rows {
 			at := fmt.Sprintf("%s[%d]", side.name, i)
-			if _, err := side.rows[i].workload(m.RPS); err != nil {
+			if _, err := side.rows[i].Workload(m.RPS); err != nil {
 				e := sluice.AsError(err)
 				report(at+"."+e.Param, e.Msg, e.Hint)
 			}
@@ -71,8 +71,8 @@ func (f *Fleet) check(report func(path, cause, fix string)) {
 	}
 }
 
-// workload is what the row asks for. The error names the field.
-func (r *Row) workload(total *Rate) (Workload, error) {
+// Workload is what the row asks for. The error names the field.
+func (r *Row) Workload(total *Rate) (Workload, error) {
 	w := Workload{Name: r.Tenant, Input: r.Input, Output: r.Output, Hit: r.CacheHit, Retries: r.Retries}
 	switch {
 	case r.RPS != nil && r.RPM != nil:
@@ -108,7 +108,7 @@ func (m *MixFile) Workloads() (before, after []Workload, err error) {
 		to   *[]Workload
 	}{{"before", m.Before, &before}, {"after", m.After, &after}} {
 		for i := range side.rows {
-			w, err := side.rows[i].workload(m.RPS)
+			w, err := side.rows[i].Workload(m.RPS)
 			if err != nil {
 				e := *sluice.AsError(err)
 				e.Param = fmt.Sprintf("%s[%d].%s", side.name, i, e.Param)
