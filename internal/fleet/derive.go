@@ -53,6 +53,7 @@ func Derive(m Model, g GPU, tp int64, p Precision) (Profile, error) {
 		StepPerJob:     time.Duration((stepPerJob + picosAt(m.reduced(tp), g.Link)) / picos),
 		StepPerToken:   picosAt(kv*kvTraffic/1000, g.Bandwidth*tp),
 		KVCapacity:     sluice.Tokens(room / kv),
+		Slots:          defaultSlots,
 		StartUp:        startBase + time.Duration(weights/startWeight)*time.Second,
 	}, nil
 }
