@@ -103,7 +103,7 @@ func Compile(c *Config, o CompileOptions) (*Snapshot, error) {
 	}
 	b := &builder{c: c, o: o, s: &Snapshot{
 		Version:  version,
-		Table:    &route.Table{Version: version, Models: make(map[sluice.ModelID]*route.Model), Pools: make(map[sluice.PoolID]*route.Pool), Fleet: c.inForce(c.Limits), Retries: c.retries()},
+		Table:    &route.Table{Version: version, Models: make(map[sluice.ModelID]*route.Model), Pools: make(map[sluice.PoolID]*route.Pool), Fleet: c.inForce(c.Limits), Retries: c.retries(), NoBreakers: c.Policy == Naive},
 		Targets:  make(map[sluice.BackendID]*upstream.Target),
 		Settings: c.settings(),
 	}}

@@ -21,7 +21,7 @@ type Config struct {
 	Log            Log      `json:"log,omitzero" jsonschema:"the log on standard error"`
 	Keys           Keys     `json:"keys,omitzero" jsonschema:"how keys are checked"`
 
-	Policy       Policy            `json:"policy,omitempty" jsonschema:"fair, or naive, to compare with: what most gateways do. Naive limits requests and spend alone, serves every pool in order of arrival at the backend with the fewest requests by weight, and retries twice: limits of tokens, concurrency and KV memory are not in force, nor are classes, weights, contracts, headroom and the retry budget"`
+	Policy       Policy            `json:"policy,omitempty" jsonschema:"fair, or naive, to compare with: what most gateways do. Naive limits requests and spend alone, serves every pool in order of arrival at the backend with the fewest requests by weight, and retries twice: limits of tokens, concurrency and KV memory are not in force, nor are classes, weights, contracts, headroom, breakers and the retry budget"`
 	Retries      Retries           `json:"retries,omitzero" jsonschema:"attempts that follow failed ones"`
 	UnknownPrice UnknownPrice      `json:"unknown_price,omitzero" jsonschema:"what happens to a request whose backend has no price: refuse, or {ceiling: RATES}"`
 	Prices       map[string]*Price `json:"prices,omitempty" jsonschema:"prices by PROVIDER/MODEL, before those of the built-in catalogue; providers are those of this file, models those of the provider"`

@@ -382,7 +382,7 @@ func (l *linter) naive() {
 		}
 	}
 	cause := "naive is what most gateways do: requests and spend are limited, every pool serves in order of arrival, and a failed attempt is retried twice. " +
-		"Limits of tokens, concurrency and KV memory are not in force, nor are classes, weights, contracts, headroom and the retry budget"
+		"Limits of tokens, concurrency and KV memory are not in force, nor are classes, weights, contracts, headroom, breakers and the retry budget"
 	switch {
 	case ignored == 1:
 		cause += "; 1 limit of this file is not"

@@ -101,8 +101,8 @@ tenants:
 	if main.Queue.PerTenant != 0 || main.Queue.Requests != 100 || main.Backends[0].Capacity.KVTokens != 400_000 {
 		t.Errorf("queue and backends are bounded as ever: %+v", main)
 	}
-	if diff := cmp.Diff(route.RetryPolicy{Attempts: 3, Unbounded: true}, s.Table.Retries); diff != "" {
-		t.Errorf("two retries without a budget: %s", diff)
+	if diff := cmp.Diff(route.RetryPolicy{Attempts: 3, Unbounded: true}, s.Table.Retries); diff != "" || !s.Table.NoBreakers {
+		t.Errorf("two retries without a budget, and no breaker: %s", diff)
 	}
 	if f := s.Table.Fleet; len(f) != 1 || f[0].Dimension != sluice.Requests || len(s.Table.Models["fast"].Limits) != 0 {
 		t.Errorf("fleet %+v, model %+v", f, s.Table.Models["fast"].Limits)
@@ -170,11 +170,11 @@ pools: {main: {backends: [{name: a, provider: gpus, model: llama}]}}
 models: {fast: {pools: [main]}}
 `
 	for written, want := range map[string]route.RetryPolicy{
-		"":                                 {Attempts: 4, Share: 100, Minimum: 1},
-		"retries: {attempts: 2}":           {Attempts: 2, Share: 100, Minimum: 1},
-		"retries: {budget: 5%}":            {Attempts: 4, Share: 50, Minimum: 1},
-		"retries: {budget: 0%}":            {Attempts: 4, Share: -1, Minimum: 1},
-		"retries: {minimum: 0}":            {Attempts: 4, Share: 100, Minimum: -1},
+		"":                                    {Attempts: 4, Share: 100, Minimum: 1},
+		"retries: {attempts: 2}":              {Attempts: 2, Share: 100, Minimum: 1},
+		"retries: {budget: 5%}":               {Attempts: 4, Share: 50, Minimum: 1},
+		"retries: {budget: 0%}":               {Attempts: 4, Share: -1, Minimum: 1},
+		"retries: {minimum: 0}":               {Attempts: 4, Share: 100, Minimum: -1},
 		"retries: {minimum: 1k, budget: 20%}": {Attempts: 4, Share: 200, Minimum: 1000},
 	} {
 		if diff := cmp.Diff(want, mustCompile(t, file+written, CompileOptions{}).Table.Retries); diff != "" {

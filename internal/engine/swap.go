@@ -93,6 +93,7 @@ func (e *Engine) renew(p *pool, spec *route.Pool) *pool {
 			joining = append(joining, pl)
 		}
 		pl.Backend, pl.Retired = b, false
+		pl.Health.Disable(e.table.NoBreakers)
 		p.places = append(p.places, pl)
 	}
 	p.leaving = nil

@@ -394,7 +394,7 @@ func parseTable(t *testing.T, in string) *route.Table {
 		case "retries": // budget share= minimum= attempts=, in the terms of route.RetryPolicy, or naive
 			table.Retries = route.RetryPolicy{Share: number("share", 0), Minimum: number("minimum", 0), Attempts: int(number("attempts", 0))}
 			if fields[1] == "naive" {
-				table.Retries = route.NaiveRetries()
+				table.Retries, table.NoBreakers = route.NaiveRetries(), true
 			}
 		case "class":
 			var c sluice.Class

@@ -38,7 +38,7 @@ const RetryWindow = 10 * time.Second
 // sheds: it gets no retries.
 const ShedFor = time.Second
 
-// NaiveRetries is what most gateways do: two retries, whatever else happens.
+// NaiveRetries is what many gateways do: two retries, whatever else happens.
 func NaiveRetries() RetryPolicy { return RetryPolicy{Attempts: 3, Unbounded: true} }
 
 // WithDefaults fills zero fields.

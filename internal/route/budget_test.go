@@ -293,3 +293,21 @@ func TestRetriesAndTheClock(t *testing.T) {
 		t.Errorf("a century later %d are left", left)
 	}
 }
+
+// Without breakers nothing keeps a backend out; with them again, what happened counts.
+func TestNoBreakers(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	var h Health
+	h.Disable(true)
+	for range 2 * FailThreshold {
+		h.Ended(now, sluice.UpstreamError, time.Minute)
+	}
+	h.Pause(now, time.Minute)
+	if _, cooling := h.Cooling(now); cooling || !h.Usable(now) || h.Open() || h.State(now) != "healthy" {
+		t.Errorf("kept out: %+v", h)
+	}
+	h.Disable(false)
+	if h.Usable(now) || !h.Open() {
+		t.Errorf("forgotten: %+v", h)
+	}
+}

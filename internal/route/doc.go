@@ -33,6 +33,9 @@
 // pauses it for as long as it asks for, at most MaxPause, and is no failure. A
 // client that left tells nothing.
 //
+// The naive policy, which others are held against, has none of this: with
+// [Table.NoBreakers] a backend is used whatever becomes of its attempts.
+//
 // # Capacity
 //
 // A place takes an attempt while it has a slot, KV memory, prefill and each of the

@@ -18,20 +18,29 @@ type Health struct {
 	fails   int       // in a row
 	until   time.Time // unusable before
 	probing bool      // one request finds out
+	off     bool      // nothing keeps it out
 }
 
 // Usable reports whether the backend may be given a request.
-func (h *Health) Usable(now time.Time) bool { return !h.probing && !now.Before(h.until) }
+func (h *Health) Usable(now time.Time) bool { return h.off || !h.probing && !now.Before(h.until) }
+
+// Disable makes the backend usable whatever happens to it, or not any more.
+func (h *Health) Disable(off bool) {
+	h.off = off
+	h.probing = h.probing && !off
+}
 
 // Cooling reports whether the backend is kept out, and until when. A probe that
 // runs has no end: its own end decides.
 func (h *Health) Cooling(now time.Time) (until time.Time, cooling bool) {
-	return h.until, now.Before(h.until)
+	return h.until, !h.off && now.Before(h.until)
 }
 
 // State is "healthy", "cooling" or "probing".
 func (h *Health) State(now time.Time) string {
 	switch {
+	case h.off:
+		return "healthy"
 	case h.probing:
 		return "probing"
 	case now.Before(h.until):
@@ -42,12 +51,12 @@ func (h *Health) State(now time.Time) string {
 
 // Open reports whether the breaker is open: it failed so often that it was put
 // to rest, and has completed nothing since. One real request is its probe.
-func (h *Health) Open() bool { return h.fails >= FailThreshold }
+func (h *Health) Open() bool { return !h.off && h.fails >= FailThreshold }
 
 // started notes an attempt: on an unhealthy backend whose cool-down is over it is
 // the probe.
 func (h *Health) started(now time.Time) {
-	if h.fails >= FailThreshold && !now.Before(h.until) {
+	if h.Open() && !now.Before(h.until) {
 		h.probing = true
 	}
 }
@@ -81,7 +90,7 @@ func (h *Health) Ended(now time.Time, why sluice.Reason, retryAfter time.Duratio
 func (h *Health) Pause(now time.Time, d time.Duration) { h.pause(now, d) }
 
 // Restore takes the backend back at once: a probe outside of requests succeeded.
-func (h *Health) Restore() { *h = Health{probing: h.probing} }
+func (h *Health) Restore() { *h = Health{probing: h.probing, off: h.off} }
 
 // pause only lengthens.
 func (h *Health) pause(now time.Time, d time.Duration) {

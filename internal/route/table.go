@@ -131,4 +131,8 @@ type Table struct {
 	Pools   map[sluice.PoolID]*Pool
 	Fleet   []sluice.Limit // at ScopeFleet
 	Retries RetryPolicy
+
+	// NoBreakers leaves backends in use whatever becomes of their attempts and
+	// whatever they ask for: for the naive policy.
+	NoBreakers bool
 }

@@ -15,6 +15,7 @@
 // Where a test judges the order of service, the same load is played with
 // sched.Policy.FIFO, and the test fails if FIFO passes. The noisy tenant's control
 // is a naive gateway: requests per minute, FIFO, and no bound on tokens or memory.
+// The retry wave's is the naive policy: two retries, whatever happens.
 // The tests of the books hold two sources against each other instead.
 //
 // # Sizes

@@ -28,6 +28,8 @@ type history struct {
 	begun    int // waits that began
 	granted  int
 	left     int // waits that ended without a place
+	attempts []dispatch
+	denied   map[string]int // decisions on retries, by why there was none; empty: there was one
 }
 
 // life is one request's. Times are since the start of the run; 0 is never.
@@ -76,7 +78,11 @@ func (l *history) admission() admit.Hooks {
 			})
 		},
 		Granted: func(c engine.Call, g engine.Grant) {
-			l.of(c.ID, func(q *life) { q.granted, q.backend = l.now(), g.Backend.ID; l.granted++ })
+			l.of(c.ID, func(q *life) {
+				q.granted, q.backend = l.now(), g.Backend.ID
+				l.granted++
+				l.attempts = append(l.attempts, dispatch{q.granted, c.Principal.Tenant, g.Backend.ID, g.Attempt > 1})
+			})
 		},
 		Settled: func(c engine.Call, _ engine.Actual, err error) {
 			l.of(c.ID, func(q *life) {
@@ -91,6 +97,14 @@ func (l *history) admission() admit.Hooks {
 
 func (l *history) exchange() exchange.Hooks {
 	return exchange.Hooks{
+		Retry: func(_ sluice.BackendID, denied string) {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			if l.denied == nil {
+				l.denied = map[string]int{}
+			}
+			l.denied[denied]++
+		},
 		FirstToken: func(g engine.Grant, _ time.Duration) {
 			l.of(g.ID, func(q *life) { q.first = l.now() })
 		},

@@ -54,6 +54,7 @@ type plan struct {
 	sharing  sched.Policy
 	queue    route.QueueBounds
 	tenants  map[sluice.TenantID]sluice.Policy
+	retries  route.RetryPolicy
 	output   int64 // typical output of a request that its bound does not cut; 0: the bound always cuts
 }
 
@@ -123,7 +124,7 @@ func newSite(t *testing.T, p *plan) *site {
 		})
 	}
 	s.table = &route.Table{
-		Version: "t1", Pools: map[sluice.PoolID]*route.Pool{"main": pool},
+		Version: "t1", Retries: p.retries, NoBreakers: p.retries.Unbounded, Pools: map[sluice.PoolID]*route.Pool{"main": pool},
 		Models: map[sluice.ModelID]*route.Model{"m": {ID: "m", Pools: []sluice.PoolID{"main"}}},
 	}
 	var err error
