@@ -175,13 +175,10 @@ type field struct{ name, what, def, doc string }
 
 // sections lists the structs of the file, each once, in the order of the file,
 // with the defaults that they set.
-func sections() []section { return sectionsOf(reflect.New(reflect.TypeFor[Config]()).Elem()) }
-
-// sectionsOf lists those of a file that v stands for.
-func sectionsOf(v reflect.Value) []section {
+func sections() []section {
 	var out []section
 	seen := make(map[reflect.Type]bool)
-	for _, t := range append(scenarioLeaves(), reflect.TypeFor[Secret](), reflect.TypeFor[Time](), reflect.TypeFor[UnknownPrice](), reflect.TypeFor[Limits](), reflect.TypeFor[RunLimits]()) {
+	for _, t := range []reflect.Type{reflect.TypeFor[Secret](), reflect.TypeFor[Time](), reflect.TypeFor[UnknownPrice](), reflect.TypeFor[Limits](), reflect.TypeFor[RunLimits]()} {
 		seen[t] = true // values, described by themselves
 	}
 	var walk func(v reflect.Value, path string)
@@ -223,16 +220,8 @@ func sectionsOf(v reflect.Value) []section {
 			fn()
 		}
 	}
-	walk(v, "")
+	walk(reflect.New(reflect.TypeFor[Config]()).Elem(), "")
 	return out
-}
-
-// write is the section as a table.
-func (s *section) write(b *strings.Builder, title string) {
-	fmt.Fprintf(b, "\n## %s\n\n| field | value | default | meaning |\n|---|---|---|---|\n", title)
-	for _, f := range s.fields {
-		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", f.name, f.what, f.def, strings.ReplaceAll(f.doc, "|", `\|`))
-	}
 }
 
 func defaultOf(f reflect.StructField, v reflect.Value) string {
@@ -263,9 +252,6 @@ func describe(t reflect.Type) string {
 		reflect.TypeFor[Fallback](): "name or mapping", reflect.TypeFor[LogLevel](): "word",
 	}
 	if name, ok := known[t]; ok {
-		return name
-	}
-	if name, ok := scenarioTypes[t]; ok {
 		return name
 	}
 	if _, ok := reflect.New(t).Interface().(worded); ok {
@@ -309,7 +295,10 @@ func Reference() []byte {
 		if s.t == reflect.TypeFor[Price]() {
 			title = "Prices: `" + s.path + "`, and every `price` and `ceiling`"
 		}
-		s.write(&b, title)
+		fmt.Fprintf(&b, "\n## %s\n\n| field | value | default | meaning |\n|---|---|---|---|\n", title)
+		for _, f := range s.fields {
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.name, f.what, f.def, strings.ReplaceAll(f.doc, "|", `\|`))
+		}
 	}
 	b.WriteString("\n## Hosted providers without a file\n\nA gateway that is started without a file offers these where the variable is set:\n\n| variable | provider | models |\n|---|---|---|\n")
 	for _, h := range hostedProviders {
@@ -377,7 +366,7 @@ tokens by the weights of ` + "`work`" + `. Whoever uses less than its share lend
   unless it names them. Parts of the pool's requests are rounded down: 10% headroom of less than 10 is none.
 - Contracts and headroom leave some of the pool's requests and KV tokens to share, or the file is refused. A contract may be for a tenant that does not exist yet, with a warning.
 - ` + "`policy: naive`" + ` leaves all of it out, and limits of tokens, concurrency and KV memory: requests and spend are limited, every pool serves in order of arrival at the
-  backend with the fewest requests by weight, and a failed attempt is followed by up to two others without a budget. What backends hold, the cool-down of one that fails, and the
+  backend with the fewest requests by weight, also one that fails all the time, and a failed attempt is followed by up to two others without a budget. What backends hold, and the
   ceilings of a single request, stay.
   A reload may change shares, contracts and the policy: what waits keeps its arrival and its deadline, what runs goes on.
 
