@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
+
+	"sluice"
 )
 
 // node is a value of the file.
@@ -36,6 +38,10 @@ type decoder struct {
 	nodes    int
 	depth    int
 	stopped  bool
+
+	// rehearsal reads no secret, neither of the environment nor of a file: see
+	// Config.rehearse.
+	rehearsal bool
 }
 
 // nodeDecoder is a type that reads a node in its own way.
@@ -45,6 +51,12 @@ type nodeDecoder interface {
 
 // defaulter is a type with defaults for what is left out.
 type defaulter interface{ setDefaults() }
+
+// shorthand is a mapping that one line can stand for.
+type shorthand interface {
+	encoding.TextUnmarshaler
+	Shorthand()
+}
 
 // worded is an enum of strings.
 type worded interface{ words() []string }
@@ -82,8 +94,12 @@ func (d *decoder) conceal(s string) string {
 
 func (d *decoder) reportError(n node, path string, err error) {
 	fix := ""
-	if v, ok := err.(*valueError); ok {
-		fix = v.fix
+	switch e := err.(type) {
+	case *valueError:
+		fix = e.fix
+	case *sluice.Error: // of a core's own type
+		d.report(nodePos(n), path, e.Hint, "%s", e.Msg)
+		return
 	}
 	d.report(nodePos(n), path, fix, "%s", err)
 }
@@ -143,15 +159,29 @@ func (d *decoder) value(n node, v reflect.Value, path string) {
 	case worded:
 		d.word(n, v, path, t.words())
 		return
-	case encoding.TextUnmarshaler:
-		if text, ok := d.scalar(n, path); ok {
-			if err := t.UnmarshalText([]byte(text)); err != nil {
-				d.reportError(n, path, explain(t, text, err))
-			}
+	case shorthand:
+		if _, ok := d.asMapping(n); ok {
+			d.kind(n, v, path)
+			return
 		}
+		d.line(n, t, path)
+		return
+	case encoding.TextUnmarshaler:
+		d.line(n, t, path)
 		return
 	}
 	d.kind(n, v, path)
+}
+
+// line decodes a value that is written as one text.
+func (d *decoder) line(n node, t encoding.TextUnmarshaler, path string) {
+	text, ok := d.scalar(n, path)
+	if !ok {
+		return
+	}
+	if err := t.UnmarshalText([]byte(text)); err != nil {
+		d.reportError(n, path, explain(t, text, err))
+	}
 }
 
 // tooLarge reports once that aliases blow the file up, and ends the decoding.

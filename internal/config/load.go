@@ -34,17 +34,34 @@ func parse(name string, data []byte, env Env, read func(string, int64) ([]byte, 
 	if problems != nil {
 		return nil, problems
 	}
-	c := &Config{}
-	c.setDefaults()
+	d := newDecoder(name, env, body)
+	d.readFile = read
+	return d.config(body)
+}
+
+// newDecoder makes one for a file whose document is body, nil if it is empty.
+func newDecoder(name string, env Env, body node) *decoder {
 	d := &decoder{
-		file: name, env: env, readFile: read,
+		file: name, env: env, readFile: readFile,
 		anchors: make(map[string]node), pos: make(map[string]Pos), broken: make(map[string]bool), values: make(map[string]string),
 	}
 	if body != nil {
 		ast.Walk(d, body)
+	}
+	return d
+}
+
+// config decodes a configuration and checks it. The error is Problems.
+func (d *decoder) config(body node) (*Config, error) {
+	c := &Config{}
+	c.setDefaults()
+	if body != nil {
 		d.into(body, c, "")
 	}
-	c.file, c.pos = name, d.pos
+	c.file, c.pos = d.file, d.pos
+	if d.rehearsal {
+		c.rehearse()
+	}
 	v := &validator{decoder: d, c: c}
 	v.validate()
 	if len(d.problems) > 0 {

@@ -45,6 +45,21 @@ func TestReferenceIsCurrent(t *testing.T) {
 	generated(t, "../../docs/config.md", Reference())
 }
 
+func TestScenarioSchemaIsCurrent(t *testing.T) {
+	got, err := ScenarioSchema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	generated(t, "scenario.json", got)
+	if again, _ := ScenarioSchema(); !bytes.Equal(got, again) {
+		t.Error("two runs differ")
+	}
+}
+
+func TestScenarioReferenceIsCurrent(t *testing.T) {
+	generated(t, "../../docs/scenario.md", ScenarioReference())
+}
+
 // sampleFiles are the files that must load, warn of nothing but what is listed,
 // and satisfy the schema.
 func sampleFiles(t *testing.T) []string {

@@ -170,6 +170,9 @@ func (d *decoder) expand(s string, pos Pos, path string) (string, bool) {
 // secret reads a credential: ${NAME}, file:/path, or, with a warning of Lint,
 // the credential itself.
 func (d *decoder) secret(n node, path string) (Secret, bool) {
+	if d.rehearsal {
+		return Secret{Secret: sluice.NewSecret("rehearsal")}, true
+	}
 	raw, pos := rawText(n), nodePos(n)
 	text, ok := d.scalar(n, path)
 	if !ok {

@@ -12,6 +12,7 @@ type entry struct {
 	key    string
 	keyPos Pos
 	value  node
+	from   *ast.MappingValueNode
 }
 
 // asMapping finds the entries of a mapping as they are written.
@@ -57,7 +58,7 @@ func (d *decoder) entries(n node, path string) []entry {
 			continue
 		}
 		seen[key] = pos
-		out = append(out, entry{key, pos, mv.Value})
+		out = append(out, entry{key, pos, mv.Value, mv})
 	}
 	for _, e := range merged {
 		if _, own := seen[e.key]; !own {
