@@ -40,7 +40,7 @@ var onlyFrom = map[string][]string{
 	"telemetry": {"app"},
 	"app":       {"cli"},
 	"cli":       {"cmd"},
-	"fleet":     {"capacity", "fakellm", "tabletop"},
+	"fleet":     {"capacity", "config", "fakellm", "tabletop"},
 	"config":    {"app", "cli"},
 }
 

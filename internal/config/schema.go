@@ -175,10 +175,13 @@ type field struct{ name, what, def, doc string }
 
 // sections lists the structs of the file, each once, in the order of the file,
 // with the defaults that they set.
-func sections() []section {
+func sections() []section { return sectionsOf(reflect.New(reflect.TypeFor[Config]()).Elem()) }
+
+// sectionsOf lists those of a file that v stands for.
+func sectionsOf(v reflect.Value) []section {
 	var out []section
 	seen := make(map[reflect.Type]bool)
-	for _, t := range []reflect.Type{reflect.TypeFor[Secret](), reflect.TypeFor[Time](), reflect.TypeFor[UnknownPrice](), reflect.TypeFor[Limits](), reflect.TypeFor[RunLimits]()} {
+	for _, t := range append(scenarioLeaves(), reflect.TypeFor[Secret](), reflect.TypeFor[Time](), reflect.TypeFor[UnknownPrice](), reflect.TypeFor[Limits](), reflect.TypeFor[RunLimits]()) {
 		seen[t] = true // values, described by themselves
 	}
 	var walk func(v reflect.Value, path string)
@@ -220,8 +223,16 @@ func sections() []section {
 			fn()
 		}
 	}
-	walk(reflect.New(reflect.TypeFor[Config]()).Elem(), "")
+	walk(v, "")
 	return out
+}
+
+// write is the section as a table.
+func (s *section) write(b *strings.Builder, title string) {
+	fmt.Fprintf(b, "\n## %s\n\n| field | value | default | meaning |\n|---|---|---|---|\n", title)
+	for _, f := range s.fields {
+		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", f.name, f.what, f.def, strings.ReplaceAll(f.doc, "|", `\|`))
+	}
 }
 
 func defaultOf(f reflect.StructField, v reflect.Value) string {
@@ -252,6 +263,9 @@ func describe(t reflect.Type) string {
 		reflect.TypeFor[Fallback](): "name or mapping", reflect.TypeFor[LogLevel](): "word",
 	}
 	if name, ok := known[t]; ok {
+		return name
+	}
+	if name, ok := scenarioTypes[t]; ok {
 		return name
 	}
 	if _, ok := reflect.New(t).Interface().(worded); ok {
@@ -295,10 +309,7 @@ func Reference() []byte {
 		if s.t == reflect.TypeFor[Price]() {
 			title = "Prices: `" + s.path + "`, and every `price` and `ceiling`"
 		}
-		fmt.Fprintf(&b, "\n## %s\n\n| field | value | default | meaning |\n|---|---|---|---|\n", title)
-		for _, f := range s.fields {
-			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.name, f.what, f.def, strings.ReplaceAll(f.doc, "|", `\|`))
-		}
+		s.write(&b, title)
 	}
 	b.WriteString("\n## Hosted providers without a file\n\nA gateway that is started without a file offers these where the variable is set:\n\n| variable | provider | models |\n|---|---|---|\n")
 	for _, h := range hostedProviders {
