@@ -40,6 +40,8 @@ type root struct {
 	Ledger  ledgerCmd  `cmd:"" help:"The ledger."`
 	Config  configCmd  `cmd:"" help:"The configuration."`
 
+	Tabletop tabletopCmd `cmd:"" help:"Rehearse an overload: play a scenario on the code that serves production, under virtual time."`
+
 	Replay  replayCmd  `cmd:"" help:"Drive a gateway from a trace, open loop, and compare what was served with the ledger. Exits 1 when they differ."`
 	Version versionCmd `cmd:"" help:"What this binary is."`
 }
