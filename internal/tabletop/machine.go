@@ -55,6 +55,3 @@ func (m *machine) touched(now time.Duration) {
 
 // sync brings the simulator to a moment and keeps what it has to say for later.
 func (m *machine) sync(now time.Time) { m.sim.Expect(now, 0, 0) }
-
-// up reports whether the machine serves.
-func (m *machine) up() bool { return m.sim.Load().Health == fleet.Serving }

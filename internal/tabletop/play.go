@@ -51,7 +51,6 @@ type source struct {
 	principal sluice.Principal
 	stream    *stream
 	gen       uint64 // of its arrival's timer
-	row       *Row   // of a Trace, the arrival that comes next
 	input     *Lengths
 	output    *Lengths // nil: of the Trace's rows
 	client    Client
@@ -147,30 +146,39 @@ func (p *play) loop() {
 				p.cut = true
 				return
 			}
-			if p.o.Progress != nil && (p.now-shown)*100 >= p.end {
+			if p.o.Progress != nil && (shown < 0 || (p.now-shown)*100 >= p.end) {
 				shown = p.now
 				p.o.Progress(Progress{Now: p.now, Of: p.end, Requests: p.numbers})
 			}
 		}
-		at, ok := p.next()
-		if !ok || at > p.end {
-			p.now = p.end
+		if !p.step() {
 			return
 		}
-		p.now = max(p.now, at)
-		if p.now >= p.s.Length && p.roster.open == 0 {
-			return
-		}
-		for _, m := range p.machines {
-			if m.busy && m.wake <= p.now {
-				p.advance(m)
-			}
-		}
-		for len(p.timers.heap) > 0 && p.timers.heap[0].at <= p.now {
-			p.fire(p.timers.pop())
-		}
-		p.grant()
 	}
+}
+
+// step goes to the next moment at which anything happens and lets it. It reports
+// whether the run goes on.
+func (p *play) step() bool {
+	at, ok := p.next()
+	if !ok || at > p.end {
+		p.now = p.end
+		return false
+	}
+	p.now = max(p.now, at)
+	if p.now >= p.s.Length && p.roster.open == 0 {
+		return false
+	}
+	for _, m := range p.machines {
+		if m.busy && m.wake <= p.now {
+			p.advance(m)
+		}
+	}
+	for len(p.timers.heap) > 0 && p.timers.heap[0].at <= p.now {
+		p.fire(p.timers.pop())
+	}
+	p.grant()
+	return true
 }
 
 // next is the next moment at which anything happens.

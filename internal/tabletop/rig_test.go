@@ -1,10 +1,13 @@
 package tabletop
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"sluice"
 	"sluice/internal/fleet"
@@ -71,7 +74,7 @@ func mustRun(t testing.TB, s *Scenario, o Options) *Result {
 	return r
 }
 
-func asJSON(t testing.TB, r *Result) string {
+func asJSON(t rapid.TB, r *Result) string {
 	t.Helper()
 	b, err := json.Marshal(r)
 	if err != nil {
@@ -79,3 +82,5 @@ func asJSON(t testing.TB, r *Result) string {
 	}
 	return string(b)
 }
+
+func testContext() context.Context { return context.Background() }

@@ -17,7 +17,7 @@ type Options struct {
 	Seed     uint64         // 0 takes the scenario's
 	Acts     []string       // names of Scenario.Acts
 	Progress func(Progress) // called now and then; may be nil
-	Watch    int64          // a request to follow, by its number from 1; 0 none
+	Watch    int64          // a request to follow, by its number from 1; 0 none, negative all
 	Tell     func(Step)     // what happened to the watched request; may be nil
 }
 
@@ -29,8 +29,9 @@ type Progress struct {
 
 // Step is one thing that happened to a watched request.
 type Step struct {
-	At   time.Duration
-	Text string
+	At      time.Duration
+	Request int64 // its number
+	Text    string
 }
 
 // Run plays the scenario. It ends early when ctx does, with a Result that is

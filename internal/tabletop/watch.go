@@ -16,12 +16,14 @@ type watched struct {
 	to     func(Step)
 }
 
-func (p *play) follows(q *request) bool { return p.number != 0 && q.number == p.number && p.to != nil }
+func (p *play) follows(q *request) bool {
+	return p.number != 0 && (q.number == p.number || p.number < 0) && p.to != nil
+}
 
 // tell tells what happens to the request that is followed.
 func (p *play) tell(q *request, format string, args ...any) {
 	if p.follows(q) {
-		p.to(Step{At: p.now, Text: fmt.Sprintf(format, args...)})
+		p.to(Step{At: p.now, Request: q.number, Text: fmt.Sprintf(format, args...)})
 	}
 }
 
