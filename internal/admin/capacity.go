@@ -239,6 +239,10 @@ type CapacityReplica struct {
 	StepPerToken   float64 `json:"step_per_token_seconds,omitempty" minimum:"0" maximum:"0.001" doc:"For each token of context"`
 	KVTokens       int64   `json:"kv_tokens,omitempty" minimum:"0" maximum:"1000000000" doc:"Memory; 0: not bounded"`
 	Slots          int     `json:"slots,omitempty" minimum:"0" maximum:"100000" doc:"Most requests in its batch; 0: 256"`
+	Model          string  `json:"model,omitempty" maxLength:"64"`
+	GPU            string  `json:"gpu,omitempty" maxLength:"64"`
+	Precision      string  `json:"precision,omitempty" maxLength:"16"`
+	Basis          string  `json:"basis,omitempty" maxLength:"16" doc:"Where the figures come from: seed, derived, measured, published"`
 }
 
 func (r *CapacityReplica) replica() (capacity.Replica, error) {
@@ -266,6 +270,13 @@ func ReplicaOf(r capacity.Replica) CapacityReplica {
 	}
 }
 
+// KnownOf shows a profile that has a name.
+func KnownOf(k capacity.Known) CapacityReplica {
+	r := ReplicaOf(k.Replica)
+	r.Model, r.GPU, r.Precision, r.Basis = k.Model, k.GPU, k.Precision, k.Basis
+	return r
+}
+
 // CapacityProfiles are what replicas can do.
 type CapacityProfiles struct {
 	Note     string            `json:"note"`
@@ -279,8 +290,8 @@ type capacityProfilesOut struct{ Body CapacityProfiles }
 
 func (a *API) capacityProfiles(context.Context, *struct{}) (*capacityProfilesOut, error) {
 	out := &capacityProfilesOut{CapacityProfiles{Note: IllustrativeNote, Profiles: []CapacityReplica{}}}
-	for _, r := range capacity.Replicas() {
-		out.Body.Profiles = append(out.Body.Profiles, ReplicaOf(r))
+	for _, k := range capacity.Profiles() {
+		out.Body.Profiles = append(out.Body.Profiles, KnownOf(k))
 	}
 	return out, nil
 }

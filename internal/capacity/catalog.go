@@ -1,8 +1,6 @@
 package capacity
 
 import (
-	"fmt"
-
 	"sluice"
 	"sluice/internal/fleet"
 )
@@ -10,13 +8,23 @@ import (
 // DefaultProfile is what is planned for where no profile is named.
 const DefaultProfile = "llama-3.1-8b-1xh100"
 
-// Replicas are the known profiles in the order of their names: illustrative
-// figures, derived from published measurements.
-func Replicas() []Replica {
-	return []Replica{
-		{Name: "llama-3.1-8b-1xh100", Profile: fleet.Llama8BOnH100(), GPUs: 1},
-		{Name: "llama-3.1-70b-4xh100", Profile: fleet.Llama70BOn4H100(), GPUs: 4},
+// Known is a profile that fleet has a name for.
+type Known struct {
+	Replica
+	Model, GPU, Precision string
+	Basis                 string // where its figures come from
+}
+
+// Profiles are the known ones by model and GPUs: illustrative figures.
+func Profiles() []Known {
+	var out []Known
+	for _, n := range fleet.Profiles() {
+		out = append(out, Known{
+			Replica: Replica{Name: n.Name, Profile: n.Profile, GPUs: n.GPUs},
+			Model:   n.Model, GPU: n.GPU, Precision: n.Precision.String(), Basis: n.Basis.String(),
+		})
 	}
+	return out
 }
 
 // ReplicaNamed finds a profile; empty is the default.
@@ -24,12 +32,12 @@ func ReplicaNamed(name string) (Replica, error) {
 	if name == "" {
 		name = DefaultProfile
 	}
-	for _, r := range Replicas() {
-		if r.Name == name {
-			return r, nil
+	for _, k := range Profiles() {
+		if k.Name == name {
+			return k.Replica, nil
 		}
 	}
-	e := sluice.Invalid("profile", "is not known: %q", name)
-	e.Hint = fmt.Sprintf("sluice capacity profiles lists them; %s is one", DefaultProfile)
+	e := sluice.Invalid("profile", "has an unknown name: %q", name)
+	e.Hint = "sluice capacity profiles lists them; " + DefaultProfile + " is one"
 	return Replica{}, e
 }

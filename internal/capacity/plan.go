@@ -155,7 +155,7 @@ func gone(gpus int64, share Amount) int64 { return Int(gpus).Times(share).Ceil()
 func (r Replica) needed(d Demand, target Amount) (int64, error) {
 	e := r.engineFor(d)
 	if e.batch < 1 {
-		err := sluice.Invalid("input", "and output of %s tokens, weighted by how long a request stays, do not fit into the %s tokens of a replica of %s", e.whole.Text(0), e.memory, r.Name)
+		err := sluice.Invalid("input", "and output of %s tokens, weighted by how long a request stays, do not fit into the %d tokens of a replica of %s", e.whole.Text(0), r.Profile.KVCapacity, r.Name)
 		err.Hint = "shorten the requests, or take a profile with more memory"
 		return 0, err
 	}

@@ -11,8 +11,8 @@ type Replica struct {
 	GPUs    int64 // of one replica; at least 1
 }
 
-// defaultSlots is the batch of a profile that names none, as in fleet.
-const defaultSlots = 256
+// DefaultSlots is the batch of a profile that names none, as in fleet.
+const DefaultSlots = 256
 
 const (
 	nanoseconds = 1_000_000_000
@@ -47,7 +47,7 @@ func (r Replica) engineFor(d Demand) engine {
 		batch:   int64(p.Slots),
 	}
 	if e.batch <= 0 {
-		e.batch = defaultSlots
+		e.batch = DefaultSlots
 	}
 	e.job = Ratio(max(int64(p.StepPerJob), 0), nanoseconds).Plus(Ratio(max(p.StepPerToken, 0), picoseconds).Times(e.context))
 	if e.memory.Sign() > 0 && e.whole.Sign() > 0 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"sluice/internal/capacity"
 	"sluice/internal/fakellm"
 )
 
@@ -41,6 +42,7 @@ type root struct {
 	Config  configCmd  `cmd:"" help:"The configuration."`
 
 	Tabletop tabletopCmd `cmd:"" help:"Rehearse an overload: play a scenario on the code that serves production, under virtual time."`
+	Capacity capacityCmd `cmd:"" help:"Over or under water? What a workload demands, what a fleet supplies, and what binds."`
 
 	Replay  replayCmd  `cmd:"" help:"Drive a gateway from a trace, open loop, and compare what was served with the ledger. Exits 1 when they differ."`
 	Version versionCmd `cmd:"" help:"What this binary is."`
@@ -68,7 +70,7 @@ func Run(ctx context.Context, env Env) (code int) {
 		kong.Writers(env.Stdout, env.Stderr),
 		kong.Exit(func(code int) { panic(exitPanic(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 110}),
-		kong.Vars{"admin": DefaultAdmin, "fakelisten": fakellm.DefaultListen, "tokenfile": filepath.Join("sluice-data", TokenFile)},
+		kong.Vars{"admin": DefaultAdmin, "profile": capacity.DefaultProfile, "fakelisten": fakellm.DefaultListen, "tokenfile": filepath.Join("sluice-data", TokenFile)},
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(&env),
 	)

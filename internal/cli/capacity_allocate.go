@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"sluice/internal/admin"
+	"sluice/internal/capacity"
+	"sluice/internal/config"
+)
+
+type capacityAllocateCmd struct {
+	File string `arg:"" help:"YAML file of the models that share a fleet; see docs/capacity.md." type:"path"`
+	GPUs int64  `name:"gpus" help:"GPUs of the fleet, in place of the file's." placeholder:"G"`
+	output
+}
+
+// Run shares GPUs.
+func (c *capacityAllocateCmd) Run(env *Env) error {
+	var f capacity.AllocationFile
+	if err := config.LoadSheet(c.File, &f, env.Getenv); err != nil {
+		return err
+	}
+	if c.GPUs != 0 {
+		f.GPUs = c.GPUs
+	}
+	illustrative := false
+	claims, err := f.Claims(func(profile string) (capacity.Replica, error) {
+		r, measured, err := findReplica(profile)
+		illustrative = illustrative || !measured
+		return r, err
+	})
+	if err != nil {
+		return planned(c.File, err)
+	}
+	got, err := capacity.Allocate(f.GPUs, claims)
+	if err != nil {
+		return planned(c.File, err)
+	}
+	answer := admin.AllocationOf(got)
+	return c.print(env.Stdout, allocationView(&answer, illustrative))
+}
+
+func allocationView(a *admin.CapacityAllocation, illustrative bool) view {
+	v := view{data: a, columns: []string{"model", "replicas", "gpus", "replicas_needed", "satisfied", "fits_factor", "engine", "binding"}}
+	rows := [][]string{{"model", "GPUs", "replicas", "needed", "demand served", "holds", "engines' time", "", "binds"}}
+	short := 0
+	for i := range a.Models {
+		m := &a.Models[i]
+		used, filled, engine := "", "", ""
+		if m.Utilisation != nil {
+			used, filled, engine = share(m.Utilisation.Engine), bar(m.Utilisation.Engine), number(m.Utilisation.Engine)
+		}
+		if m.Satisfied < 1 {
+			short++
+		}
+		v.rows = append(v.rows, []string{m.Name, count(m.Replicas), count(m.GPUs), count(m.Needed), number(m.Satisfied), number(m.Factor), engine, m.Binding})
+		rows = append(rows, []string{
+			m.Name, count(m.GPUs), count(m.Replicas), count(m.Needed), share(m.Satisfied), factor(m.Factor) + "×", used, filled, dimensionWord(m.Binding),
+		})
+	}
+	var text strings.Builder
+	switch short {
+	case 0:
+		fmt.Fprintf(&text, "Above water: %s the demand of every model", hold(a.GPUs))
+	default:
+		fmt.Fprintf(&text, "Under water: %s %s of the demand by weight; %d of %s short", hold(a.GPUs), share(a.Satisfied), short, plural(len(a.Models), "model"))
+	}
+	if a.Spare > 0 {
+		text.WriteString("; " + strconv.FormatInt(a.Spare, 10) + " GPUs are too few for a further replica")
+	}
+	text.WriteString(".\n\n" + columns(rows, "lrrrrrrll"))
+	text.WriteString("\nMost demand served by weight first, then the most room for the model that has the least.\n")
+	if illustrative {
+		text.WriteString(admin.IllustrativeNote + "\n")
+	}
+	v.text = text.String()
+	return v
+}
+
+type capacityProfilesCmd struct{ output }
+
+// Run lists what replicas can do.
+func (c *capacityProfilesCmd) Run(env *Env) error {
+	all := admin.CapacityProfiles{Note: admin.IllustrativeNote}
+	v := view{data: &all, columns: []string{"profile", "gpus", "prefill_tokens_per_second", "decode_step_ms", "per_request_us", "per_token_ns", "kv_tokens", "slots", "basis"}}
+	for _, k := range capacity.Profiles() {
+		p := admin.KnownOf(k)
+		all.Profiles = append(all.Profiles, p)
+		slots := p.Slots
+		if slots == 0 {
+			slots = capacity.DefaultSlots
+		}
+		v.rows = append(v.rows, []string{
+			p.Name, count(p.GPUs), count(p.PrefillRate), fixed(p.StepBase*1e3, 2), fixed(p.StepPerJob*1e6, 1), fixed(p.StepPerToken*1e9, 1), count(p.KVTokens), count(slots), p.Basis,
+		})
+	}
+	if err := c.print(env.Stdout, v); err != nil {
+		return err
+	}
+	fmt.Fprintln(env.Stderr, admin.IllustrativeNote)
+	return nil
+}
+
+func fixed(f float64, decimals int) string { return strconv.FormatFloat(f, 'f', decimals, 64) }
