@@ -196,7 +196,7 @@ model n pools=b,a`)})
 				w.advance()
 				continue
 			}
-			w.settle(r)
+			w.end(r, false)
 		}
 		v := w.eng.Dump(w.now, engine.Zoom{}, 10)
 		if v.Open != 0 || v.Running != 0 {
