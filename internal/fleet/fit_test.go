@@ -120,13 +120,15 @@ func hidden() map[string]Profile {
 func TestFitRecoversHiddenProfiles(t *testing.T) {
 	for name, want := range hidden() {
 		for _, readings := range []bool{true, false} {
+			if !readings && want.KVCapacity > 500_000 {
+				continue // the budget does not fill it: nothing new to tell
+			}
 			t.Run(fmt.Sprintf("%s, readings %t", name, readings), func(t *testing.T) {
 				b := &bench{engine: NewReplica(want), now: epoch, network: 3 * time.Millisecond, jitter: 2 * time.Millisecond, readings: readings}
 				got, q := b.calibrate(t, PlanOptions{Readings: readings})
 				compare(t, got, want, q)
-				// 48 slots of the longest context do not fill the memory, nor does the
-				// budget fill that of many GPUs.
-				if want.KVCapacity <= 500_000 && want.Slots > 48 || readings {
+				// 48 slots of the longest context do not fill the memory.
+				if want.Slots > 48 || readings {
 					near(t, "KVCapacity", int64(got.KVCapacity), int64(want.KVCapacity), 100)
 				}
 				if want.KVCapacity > 80*256 {
