@@ -104,6 +104,14 @@ func recordedWorld(t *rapid.T) *Scenario {
 	for i := range s.Machines {
 		s.Machines[i].Scrape = time.Second
 	}
+	for _, who := range s.Policies[0].Principals {
+		who.Policy.HardSpend = pick("hard", 0, 1) == 1
+		who.Policy.Limits[sluice.ScopeKey] = []sluice.Limit{
+			{Dimension: sluice.Spend, Window: sluice.PerDay, Amount: int64(pick("budget", 1, 30)) * int64(sluice.Dollar) / 100},
+			{Dimension: sluice.OutputTokens, Window: sluice.PerMinute, Amount: int64(pick("tokens", 4000, 40_000))},
+			{Dimension: sluice.KVTokens, Amount: int64(pick("memory", 8000, 20_000))},
+		}
+	}
 	s.Events = []Event{{At: 8 * time.Second, Backends: &Backends{IDs: []sluice.BackendID{"b0"}, Speed: 500}}}
 	return s
 }

@@ -100,7 +100,9 @@ func (p *play) ask(q *request, x *source) control.Ask {
 // submit brings a request to the gateway, for the first time or again.
 func (p *play) submit(q *request) {
 	x := p.sources[q.source]
-	q.submissions++
+	if q.submissions++; q.submissions > 1 {
+		p.m.resubmitted(q)
+	}
 	q.run = run{}
 	call, v := p.gateway.Arrive(p.time(), p.ask(q, x), q.slot)
 	if v.Err != nil {
@@ -133,7 +135,6 @@ func (p *play) turnedAway(q *request, e endOf, retryAfter time.Duration) {
 	if r.Honour {
 		wait = max(wait, min(retryAfter, longestPace))
 	}
-	p.m.resubmits(q)
 	p.tell(q, "the client comes again in %v", wait.Round(time.Millisecond))
 	p.timers.set(p.now+wait, timerSubmit, q.slot, q.gen)
 }

@@ -174,7 +174,7 @@ func (m *measure) attemptEnded(q *request) { m.fairness.end(q) }
 // unretried is an attempt that the gateway would not follow with another.
 func (m *measure) unretried(q *request) { m.of(q).unretried++ }
 
-func (m *measure) resubmits(q *request) { m.of(q).resubmitted++ }
+func (m *measure) resubmitted(q *request) { m.of(q).resubmitted++ }
 
 func (m *measure) impatient(q *request) { m.of(q).impatient++ }
 

@@ -40,7 +40,7 @@ func (p *play) tellQueued(q *request, v engine.Verdict) {
 		return
 	}
 	w := &q.call.Work
-	p.tell(q, "submission %d: estimated at %d input tokens and %d of output, holds %d of at most %d", q.submissions, w.Input, w.Output, w.OutputHold, w.OutputBound)
+	p.tell(q, "submission %d: estimated at %d input tokens, at most %d, and %d of output; holds %d of at most %d", q.submissions, w.Input, w.InputBound, w.Output, w.OutputHold, w.OutputBound)
 	p.tell(q, "it joins the queue of pool %s behind %d, predicted to wait %v", v.Pool, v.Position, v.Wait.Round(time.Millisecond))
 }
 
