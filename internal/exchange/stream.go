@@ -178,7 +178,7 @@ func (t *turn) ended(ctx context.Context, a *attempt, err error) wire.Step {
 // advance tells engine and journal how far the stream is, when it is time at now. It
 // reports whether the stream may go on.
 func (t *turn) advance(a *attempt, p *pace, now time.Time) bool {
-	n := a.tap.Delivered()
+	n := a.tap.Output()
 	if n-p.told >= progressTokens || now.Sub(p.toldAt) >= progressEvery {
 		p.told, p.toldAt = n, now
 		if d := t.grant.Progress(t.seen(a)); d.Stop {

@@ -338,6 +338,16 @@ func (t *Tap) Delivered() sluice.Tokens {
 	return n
 }
 
+// Output is how much output there has been: what the provider last told of it and
+// the count of what was seen since, or the count alone where it has told nothing.
+func (t *Tap) Output() sluice.Tokens {
+	n := t.Delivered()
+	if t.reported {
+		n += t.usage.OutputTotal() - t.covered
+	}
+	return n
+}
+
 // Reasoned is the part of Delivered that is reasoning.
 func (t *Tap) Reasoned() sluice.Tokens { return t.counters[reasoningOutput].Tokens() }
 

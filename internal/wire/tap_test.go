@@ -176,6 +176,10 @@ func TestTapCovered(t *testing.T) {
 		if got := tap.Covered(); got != delivered[tt.want] {
 			t.Errorf("%s: %d is covered, want %d of %v", name, got, delivered[tt.want], delivered)
 		}
+		u, _ := tap.Partial()
+		if got, want := tap.Output(), u.OutputTotal()+tap.Delivered()-delivered[tt.want]; got != want {
+			t.Errorf("%s: output of %d, want the %d that were told and what came after, %d", name, got, u.OutputTotal(), want)
+		}
 	}
 	tap := NewTap(Messages, TapOptions{})
 	for _, e := range []string{
