@@ -18,6 +18,12 @@
 // The retry wave's is the naive policy: two retries, whatever happens.
 // The tests of the books hold two sources against each other instead.
 //
+// # The tabletop
+//
+// One load is played through the gateway and by package tabletop, and both must tell
+// the same. The provider then tells its usage as it goes, one token in an event, so
+// that the gateway sees what the rehearsal sees.
+//
 // # Sizes
 //
 // Virtual time costs what happens in it. Rates are scaled down where nothing but the

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -55,7 +56,9 @@ type plan struct {
 	queue    route.QueueBounds
 	tenants  map[sluice.TenantID]sluice.Policy
 	retries  route.RetryPolicy
-	output   int64 // typical output of a request that its bound does not cut; 0: the bound always cuts
+	output   int64  // typical output of a request that its bound does not cut; 0: the bound always cuts
+	event    int64  // most tokens in one event; 0: 16
+	speaks   string // engine that the gateway takes the backends for: vllm tells its usage in every event
 }
 
 // backend is one engine and what the gateway believes that it can hold.
@@ -106,27 +109,19 @@ func newSite(t *testing.T, p *plan) *site {
 	s := &site{t: t}
 	s.ctx, s.cancel = context.WithCancel(t.Context())
 	s.log.start = time.Now()
-	row := &price.Row{Provider: "sim", Model: "up", Version: "v1", Rates: price.Rates{Input: 1_000_000_000, Output: 2_000_000_000}}
-	pool := &route.Pool{ID: "main", Sharing: p.sharing, Queue: p.queue}
 	base, _ := url.Parse("http://provider/v1")
-	target := &upstream.Target{BaseURL: base, Dialect: wire.OpenAI, Timeouts: upstream.Timeouts{Headers: time.Hour, FirstToken: time.Hour, Idle: time.Hour, Total: 2 * time.Hour}}
+	target := &upstream.Target{BaseURL: base, Dialect: wire.OpenAI, Engine: p.speaks, Timeouts: upstream.Timeouts{Headers: time.Hour, FirstToken: time.Hour, Idle: time.Hour, Total: 2 * time.Hour}}
 	output := p.output
 	if output == 0 {
 		output = endless
 	}
+	event := cmp.Or(p.event, 16)
 	var models []fakellm.Model
 	for i, b := range p.backends {
 		id := fmt.Sprintf("b%d", i)
-		models = append(models, fakellm.Model{Name: id, Engine: &b.engine, Output: output, MaxEvent: 16})
-		pool.Backends = append(pool.Backends, &route.Backend{
-			ID: sluice.BackendID(id), Provider: "sim", Model: id, Dialect: "openai", Weight: 1, Price: row,
-			Context: 131_072, MaxOutput: 16_384, Capacity: b.capacity, StopsOnCancel: true,
-		})
+		models = append(models, fakellm.Model{Name: id, Engine: &b.engine, Output: output, MaxEvent: event})
 	}
-	s.table = &route.Table{
-		Version: "t1", Retries: p.retries, NoBreakers: p.retries.Unbounded, Pools: map[sluice.PoolID]*route.Pool{"main": pool},
-		Models: map[sluice.ModelID]*route.Model{"m": {ID: "m", Pools: []sluice.PoolID{"main"}}},
-	}
+	s.table = newTable(p)
 	var err error
 	if s.provider, err = fakellm.New(fakellm.Options{Models: models, Seed: 7, Strict: true, Book: 1}); err != nil {
 		t.Fatal(err)
@@ -136,6 +131,23 @@ func newSite(t *testing.T, p *plan) *site {
 	s.client = &http.Client{Transport: &http.Transport{DialContext: s.net.Dial, DisableCompression: true, MaxIdleConnsPerHost: 1000}}
 	s.log.target = func(sluice.BackendID) (*upstream.Target, bool) { return target, true }
 	return s
+}
+
+// newTable is the routing table of a plan: one pool of its backends behind model m.
+func newTable(p *plan) *route.Table {
+	row := &price.Row{Provider: "sim", Model: "up", Version: "v1", Rates: price.Rates{Input: 1_000_000_000, Output: 2_000_000_000}}
+	pool := &route.Pool{ID: "main", Sharing: p.sharing, Queue: p.queue}
+	for i, b := range p.backends {
+		id := fmt.Sprintf("b%d", i)
+		pool.Backends = append(pool.Backends, &route.Backend{
+			ID: sluice.BackendID(id), Provider: "sim", Model: id, Dialect: "openai", Weight: 1, Price: row,
+			Context: 131_072, MaxOutput: 16_384, Capacity: b.capacity, StopsOnCancel: true,
+		})
+	}
+	return &route.Table{
+		Version: "t1", Pools: map[sluice.PoolID]*route.Pool{"main": pool},
+		Models: map[sluice.ModelID]*route.Model{"m": {ID: "m", Pools: []sluice.PoolID{"main"}}},
+	}
 }
 
 // serve starts the gateway and the provider. What it returns ends them.
