@@ -113,7 +113,7 @@ func tick(s scale, x float64) string {
 		q.Num = strings.TrimRight(strings.TrimRight(q.Num[:end], "0"), ".") + suffix
 	}
 	if x == 0 {
-		return strings.TrimSuffix(q.Num, " ")
+		return q.Num
 	}
 	return q.String()
 }

@@ -113,14 +113,15 @@ func (g grid) block(b *strings.Builder, k ink, names int, block []laid) {
 			b.WriteString(k.in(faint, name) + "\n")
 			continue
 		}
-		line := k.text(left(name, names)) + " "
+		var line strings.Builder
+		line.WriteString(k.text(left(name, names)) + " ")
 		for _, l := range block {
 			for p := range g.policies {
-				line += " " + g.figure(k, l, r, p)
+				line.WriteString(" " + g.figure(k, l, r, p))
 			}
-			line += " "
+			line.WriteString(" ")
 		}
-		b.WriteString(strings.TrimRight(line, " ") + "\n")
+		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
 	}
 }
 

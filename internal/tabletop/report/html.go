@@ -130,7 +130,7 @@ type policyCard struct {
 	Asked         string
 	SLO           quantity
 	SLOOf         string
-	Classes       []classBar
+	Bars          []bar
 	Refused       string
 	Cost          string
 	Amplification string
@@ -140,10 +140,10 @@ type policyCard struct {
 	FailingMore   int
 }
 
-type classBar struct {
-	Name    string
-	SLO     quantity
-	Percent float64 // of the bar's length
+type bar struct {
+	Name, Kind string
+	SLO        quantity
+	Percent    float64 // of the bar's length
 }
 
 type expected struct {

@@ -9,6 +9,9 @@ import (
 	"sluice/internal/tabletop"
 )
 
+// cardTenants bounds the tenants that a card shows: those that expectations name.
+const cardTenants = 6
+
 // card is a policy's verdict and its large figures.
 func (c *comparison) card(i int) policyCard {
 	r := c.results[i]
@@ -27,12 +30,15 @@ func (c *comparison) card(i int) policyCard {
 		card.Partial = "interrupted at " + moment(r.Ended)
 	}
 	card.SLO, card.SLOOf = percent(sum.slo()), "of all requests"
+	tenants := 0
 	for n, of := range c.groups(c.phases...) {
-		if of.kind != "class" {
+		if of.kind == "tenant" && c.expects(of) && tenants < cardTenants {
+			tenants++
+		} else if of.kind != "class" {
 			continue
 		}
 		t := c.total(i, of.kind, of.name)
-		card.Classes = append(card.Classes, classBar{clean(of.name), percent(t.slo()), float64(max(0, t.slo())) / 10})
+		card.Bars = append(card.Bars, bar{clean(of.name), of.kind, percent(t.slo()), float64(max(0, t.slo())) / 10})
 		if n == 0 {
 			card.SLO, card.SLOOf = percent(t.slo()), clean(of.name)
 		}
@@ -91,13 +97,10 @@ func (c *comparison) phaseRow(p phase, most int) phaseRow {
 // fill draws the charts of groups and pools.
 func (d drawing) fill(p *page, groups []lines) {
 	scales := d.sparkScales(groups)
-	opened := false
+	told := d.telling(groups)
 	for i, g := range groups {
 		part := groupPart{Key: fmt.Sprintf("g%d", i), Kind: g.kind, Name: clean(g.name)}
-		part.Open = i == 0
-		if !opened && g.kind == "tenant" && d.expects(g) {
-			part.Open, opened = true, true
-		}
+		part.Open = i == 0 || i == told
 		part.Charts = d.parts(d.charts(g, part.Key))
 		part.Grid = newHTMLGrid(part.Name+" by phase", d.groupGrid(g.kind, g.name))
 		p.Groups = append(p.Groups, part)
@@ -109,14 +112,28 @@ func (d drawing) fill(p *page, groups []lines) {
 	}
 }
 
-// expects reports whether an expectation names the group.
-func (c *comparison) expects(g lines) bool {
-	for _, v := range c.verdicts {
-		if strings.Contains(v.text, g.kind+"."+g.name+".") {
-			return true
+// telling is the index of the tenant that has most to tell: one for which a
+// policy fails an expectation, or else one that an expectation names; −1 if there
+// is none.
+func (c *comparison) telling(groups []lines) int {
+	named := -1
+	for i, g := range groups {
+		if g.kind != "tenant" {
+			continue
+		}
+		for _, v := range c.verdicts {
+			if !v.names(g.kind, g.name) {
+				continue
+			}
+			if slices.ContainsFunc(v.of, func(of *tabletop.Verdict) bool { return of != nil && !of.Passed }) {
+				return i
+			}
+			if named < 0 {
+				named = i
+			}
 		}
 	}
-	return false
+	return named
 }
 
 func (d drawing) parts(charts []chart) (out []chartPart) {

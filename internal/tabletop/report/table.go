@@ -191,21 +191,23 @@ func (t *sheet) expectations() {
 		longest = max(longest, width(texts[i]))
 	}
 	room = max(20, min(room, longest))
-	head := left("", room)
+	var head strings.Builder
+	head.WriteString(left("", room))
 	for i, n := range t.names {
-		head += "  " + right(label(clean(n)), cols[i])
+		head.WriteString("  " + right(label(clean(n)), cols[i]))
 	}
-	t.line(t.in(faint, head))
+	t.line(t.in(faint, head.String()))
 	for i, v := range t.verdicts {
 		lines := wrapped(texts[i], room)
 		if len(lines) == 0 {
 			lines = []string{""}
 		}
-		line := t.text(left(lines[0], room))
+		var line strings.Builder
+		line.WriteString(t.text(left(lines[0], room)))
 		for n, of := range v.of {
-			line += "  " + t.got(of, cols[n])
+			line.WriteString("  " + t.got(of, cols[n]))
 		}
-		t.line(line)
+		t.line(line.String())
 		for _, l := range lines[1:] {
 			t.line("  " + t.text(cut(l, room)))
 		}
