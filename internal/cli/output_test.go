@@ -117,6 +117,14 @@ func TestStory(t *testing.T) {
 		}
 	}
 	b.Reset()
+	story(&b, &admin.Explanation{
+		Request: admin.Request{ID: "r3", Outcome: "failed", Reason: "upstream_error", Status: 502},
+		Steps:   []admin.Attempt{{Attempt: 1, Pool: "chat", Backend: "gpu-a", Outcome: "failed", Reason: "upstream_error", RetryDenied: "retry_budget_tenant", Charge: admin.Charge{Cost: "$0.00"}}},
+	})
+	if want := "no further attempt: retry_budget_tenant"; !strings.Contains(b.String(), want) {
+		t.Errorf("no %q in\n%s", want, b.String())
+	}
+	b.Reset()
 	five := admin.ParseAmount("5")
 	story(&b, &admin.Explanation{
 		Request: admin.Request{ID: "r2", Outcome: "rejected", Reason: "rate_limited", Status: 429}, Steps: []admin.Attempt{{}},

@@ -63,6 +63,7 @@ type setup struct {
 	before  func(t *testing.T, s *setup) // in the bubble, before all else
 	options func(*Options)
 	hooks   exchange.Hooks
+	retries route.RetryPolicy
 	hold    time.Duration // HoldTTL of the engine
 	longest time.Duration // of an attempt, as the engine is told
 	event   int           // bound of one event
@@ -119,7 +120,7 @@ func newRig(t *testing.T, s setup) *rig {
 		targets[id] = &upstream.Target{BaseURL: base, APIKey: sluice.NewSecret(upstreamSecret), Dialect: p.dialect, Engine: p.engine, Timeouts: p.timeouts, LostBound: p.lostBound}
 	}
 	table := &route.Table{
-		Version: "t1", Pools: map[sluice.PoolID]*route.Pool{"main": main},
+		Version: "t1", Retries: s.retries, Pools: map[sluice.PoolID]*route.Pool{"main": main},
 		Models: map[sluice.ModelID]*route.Model{"m": {ID: "m", Pools: []sluice.PoolID{"main"}}},
 	}
 	if len(spare.Backends) > 0 {

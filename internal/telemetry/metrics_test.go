@@ -102,7 +102,7 @@ func TestDeclaredNamesAreCapped(t *testing.T) {
 		var l Levels
 		for id := range tab.Pools {
 			l.Pools = append(l.Pools, fullLevel(id))
-			l.Backends = append(l.Backends, BackendLevel{Backend: sluice.BackendID(id), Healthy: true})
+			l.Backends = append(l.Backends, BackendLevel{Backend: sluice.BackendID(id), Healthy: true, Bounded: true})
 		}
 		return l
 	})
@@ -115,6 +115,7 @@ func TestDeclaredNamesAreCapped(t *testing.T) {
 			}
 			m.Attempt(&e)
 			m.Request(&Request{Final: e})
+			m.Retry(e.Backend, reason.String())
 		}
 	}
 	if n, _ := series(t, m); n > MaxSeries {
@@ -203,5 +204,34 @@ func TestDoc(t *testing.T) {
 	}
 	if string(got) != want {
 		t.Errorf("docs/metrics.md differs from the metrics: run go test ./internal/telemetry -run TestDoc -update")
+	}
+}
+
+// What is decided of retries is counted by the backend that failed, and what is left
+// of the budget shows as long as there is one.
+func TestRetries(t *testing.T) {
+	m := New(Options{})
+	m.Declare(table())
+	m.Retry("gpu-a", "")
+	m.Retry("gpu-a", "")
+	m.Retry("gpu-a", string(route.DeniedTenant))
+	m.Retry("elsewhere", string(route.DeniedShedding))
+	l := Levels{Backends: []BackendLevel{{Backend: "gpu-a", Retries: 7, Bounded: true}}, RetryBudget: 12, RetryBudgetBounded: true}
+	m.Watch(func() Levels { return l })
+	_, text := series(t, m)
+	for _, want := range []string{
+		`sluice_retries_total{backend="gpu-a",decision="allowed"} 2`,
+		`sluice_retries_total{backend="gpu-a",decision="retry_budget_tenant"} 1`,
+		`sluice_retries_total{backend="other",decision="shedding"} 1`,
+		`sluice_backend_retry_budget{backend="gpu-a"} 7`,
+		`sluice_retry_budget 12`,
+	} {
+		if !strings.Contains(text, want+"\n") {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	l = Levels{Backends: []BackendLevel{{Backend: "gpu-a"}}}
+	if _, text := series(t, m); strings.Contains(text, "retry_budget{") || strings.Contains(text, "sluice_retry_budget ") {
+		t.Error("a budget that is not in force is shown")
 	}
 }

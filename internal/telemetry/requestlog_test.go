@@ -33,6 +33,7 @@ func TestLineIsAsOthers(t *testing.T) {
 	moment := regexp.MustCompile(`time"?[=:]"?[^", ]+`)
 	for _, format := range []string{"json", "text"} {
 		r := someRequest()
+		r.Denied = "retry_budget_tenant"
 		r.Final.Task, r.Err = `two words "quoted" a=b`, errors.New("ä\nb")
 		var got, want bytes.Buffer
 		l := NewRequestLog(&got, LogOptions{Format: format})
@@ -45,7 +46,7 @@ func TestLineIsAsOthers(t *testing.T) {
 			slog.Float64("queued_s", .012), slog.Float64("ttft_s", .34), slog.Float64("duration_s", 2.00005),
 			slog.String("backend", "gpu-a"), slog.String("pool", "chat"), slog.String("policy", "p1"), slog.String("task", r.Final.Task),
 			slog.Int("tokens_input", 100), slog.Int("tokens_output", 20), slog.String("usage_source", "reported"),
-			slog.Int("cost_nanodollars", 1234), slog.Any("error", r.Err))
+			slog.Int("cost_nanodollars", 1234), slog.String("retry_denied", r.Denied), slog.Any("error", r.Err))
 		if g, w := moment.ReplaceAllString(got.String(), ""), moment.ReplaceAllString(want.String(), ""); g != w {
 			t.Errorf("got  %swant %s", g, w)
 		}
