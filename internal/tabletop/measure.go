@@ -171,7 +171,7 @@ func (m *measure) seen(p *play, q *request, n sluice.Tokens) {
 // attemptEnded is an attempt that has ended, well or not.
 func (m *measure) attemptEnded(q *request) { m.fairness.end(q) }
 
-// unretried is an attempt that the gateway would not follow with another.
+// unretried is an attempt that a retry budget let none follow.
 func (m *measure) unretried(q *request) { m.of(q).unretried++ }
 
 func (m *measure) resubmitted(q *request) { m.of(q).resubmitted++ }

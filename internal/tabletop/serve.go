@@ -49,6 +49,8 @@ func (p *play) turnedBack(q *request, c *control.Call, g *engine.Grant) (again b
 		p.abandon(q)
 	} else {
 		p.m.waited(q)
+		p.denied(q, g.Denied)
+		why = c.Failure // what its client is told
 	}
 	p.settled(q, p.gateway.End(p.time(), c, q.truth.input, q.run.cached, sluice.Failed, why, false))
 	p.turnedAway(q, endOf{sluice.Failed, why}, g.Err.RetryAfter)
@@ -137,24 +139,32 @@ func (p *play) failed(q *request) {
 func (p *play) fails(q *request, f control.Failure) bool {
 	c, m := q.call, q.run.on
 	m.use.failed++
-	again, why := p.gateway.Failed(p.time(), c, q.truth.input, q.run.cached, f)
+	next := p.gateway.Failed(p.time(), c, q.truth.input, q.run.cached, f)
 	p.tell(q, "%s fails: %v after %d tokens", m.spec.Backend, f.Reason, q.run.seen)
 	p.m.attemptEnded(q)
 	cached := q.run.cached
 	q.attempt++
 	q.run.on, q.run.job, q.run.timed, q.run.fail = nil, 0, false, nil
-	if again {
+	if next.Step == engine.Queue {
 		p.m.waits(q)
 		p.tell(q, "it waits for another attempt")
 		return true
 	}
-	if why != nil {
-		p.tell(q, "there is no further attempt: %s", why.Msg)
-		p.m.unretried(q)
-	}
+	p.denied(q, next.Denied)
 	p.settled(q, p.gateway.End(p.time(), c, q.truth.input, cached, sluice.Failed, f.Reason, f.Unsent || f.Refused))
 	p.turnedAway(q, endOf{sluice.Failed, f.Reason}, f.RetryAfter)
 	return true
+}
+
+// denied notes why no further attempt follows one that failed.
+func (p *play) denied(q *request, why route.Denied) {
+	if why == route.Allowed {
+		return
+	}
+	p.tell(q, "there is no further attempt: %s", why)
+	if why.Budgeted() {
+		p.m.unretried(q)
+	}
 }
 
 // advance takes what a machine has to say.

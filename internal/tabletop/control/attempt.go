@@ -5,6 +5,7 @@ import (
 
 	"sluice"
 	"sluice/internal/engine"
+	"sluice/internal/route"
 )
 
 // The pace at which a stream tells how far it is.
@@ -90,9 +91,10 @@ type Failure struct {
 	RetryAfter time.Duration
 }
 
-// Failed ends an attempt that its backend failed. It reports whether the call
-// waits for a further one; if not, End is to follow.
-func (g *Gateway) Failed(now time.Time, c *Call, input, cached sluice.Tokens, f Failure) (again bool, why *sluice.Error) {
+// Failed ends an attempt that its backend failed. Where the Step is not Queue, End is
+// to follow.
+func (g *Gateway) Failed(now time.Time, c *Call, input, cached sluice.Tokens, f Failure) engine.Next {
+	c.Failure = f.Reason
 	if f.Overload || f.Limited {
 		s := engine.Signal{Backend: c.Place.Backend.ID, Overloaded: f.Overload}
 		if f.Limited {
@@ -103,18 +105,12 @@ func (g *Gateway) Failed(now time.Time, c *Call, input, cached sluice.Tokens, f 
 	u := g.took(c, input, cached, f.Unsent || f.Refused)
 	cost, high := c.bill(u)
 	if c.seen > 0 || f.Final {
-		return false, nil
+		return engine.Next{Step: engine.Fail, Denied: route.DeniedCause}
 	}
 	n := g.eng.AttemptEnded(now, c.ID, engine.Result{Reason: f.Reason, RetryAfter: f.RetryAfter, Usage: u, Cost: high})
-	if n.Step != engine.Queue {
-		// The attempt has been posted: the settlement adds nothing to it.
-		c.add(u, cost, high)
-		c.running = false
-		return false, n.Err
-	}
-	c.add(u, cost, high)
+	c.add(u, cost, high) // it has been posted: the settlement adds nothing to it
 	c.running = false
-	return true, nil
+	return n
 }
 
 // took is what an attempt that did not complete is charged for.

@@ -43,6 +43,7 @@ type Call struct {
 
 	Place    engine.Grant // of the attempt that runs or ran last; its lists are not kept
 	Attempts int
+	Failure  sluice.Reason // of its last attempt that failed
 	Queued   time.Duration // over all waits
 	Usage    sluice.Usage  // of attempts that have ended
 	Cost     sluice.Nano
