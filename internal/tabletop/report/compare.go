@@ -106,14 +106,34 @@ func (c *comparison) addVerdicts(i int, r *tabletop.Result) {
 	}
 }
 
+// state is how a run is judged. One that was interrupted has not passed, whatever
+// it met so far.
+type state string
+
+const (
+	passed      state = "passed"
+	failed      state = "failed"
+	interrupted state = "interrupted"
+)
+
+func stateOf(r *tabletop.Result) state {
+	switch {
+	case !r.Passed:
+		return failed
+	case r.Partial:
+		return interrupted
+	}
+	return passed
+}
+
 // met counts a result's verdicts.
-func met(r *tabletop.Result) (passed, all int) {
+func met(r *tabletop.Result) (yes, all int) {
 	for _, v := range r.Verdicts {
 		if v.Passed {
-			passed++
+			yes++
 		}
 	}
-	return passed, len(r.Verdicts)
+	return yes, len(r.Verdicts)
 }
 
 // groups lists the classes, tenants and, where they say more than tenants do,

@@ -124,7 +124,7 @@ type page struct {
 type policyCard struct {
 	Index         int
 	Name          string
-	Passed        bool
+	State         state
 	Verdict       string
 	Goodput       quantity
 	Asked         string

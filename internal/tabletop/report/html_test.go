@@ -110,7 +110,7 @@ var pair = []string{"sluice", "naive"}
 func TestHTMLHasEverything(t *testing.T) {
 	s := render(t, made(shape{policies: pair, tenants: 3, buckets: 120}), report.HTMLOptions{Source: "name: noisy-tenant\n", Command: "sluice tabletop run noisy-tenant --seed 7"})
 	for _, want := range []string{
-		"✓ passed", "✗ failed", "15 of 15 expectations met", "goodput, of 100/s asked for", "within target, interactive",
+		`badge passed`, `badge failed`, "15 of 15 expectations met", "goodput, of 100/s asked for", "within target, interactive",
 		"interactive.ttft.p99 &lt; 800ms", "noisy sends 20k prompts", "Time to first token", "Time per output token", "Queue age", "Active KV", "Refused", "Share of the work",
 		"Cost per useful completion", "Demand", "Backends up", "data-n=\"naive p99\"", "data-n=\"expected p99 below\"", "queue_timeout", "resubmitted", "sluice tabletop run noisy-tenant --seed 7", "name: noisy-tenant",
 	} {
@@ -271,5 +271,22 @@ func TestNothingToReport(t *testing.T) {
 		if err := report.HTML(io.Discard, results, report.HTMLOptions{}); !errors.Is(err, report.ErrNothing) {
 			t.Errorf("HTML: got %v, want %v", err, report.ErrNothing)
 		}
+	}
+}
+
+func TestInterruptedHasNotPassed(t *testing.T) {
+	results := made(shape{policies: []string{"sluice"}, buckets: 12, partial: true})
+	if s := render(t, results, report.HTMLOptions{}); !strings.Contains(s, "badge interrupted") || !strings.Contains(s, "interrupted at 10m20s") || strings.Contains(s, "sluice passed") {
+		t.Error("the page does not say that the run was interrupted")
+	}
+	var table, doc bytes.Buffer
+	if err := errors.Join(report.Table(&table, results, report.TableOptions{}), report.JSON(&doc, results)); err != nil {
+		t.Fatal(err)
+	}
+	if s := table.String(); !strings.Contains(s, "~ CUT     sluice") || !strings.Contains(s, "interrupted at 10m20s: figures are those up to there") {
+		t.Errorf("the table does not say that the run was interrupted:\n%.400s", s)
+	}
+	if !strings.Contains(doc.String(), `"passed": false,`+"\n  \"results\"") {
+		t.Error("JSON says that an interrupted run has passed")
 	}
 }

@@ -30,8 +30,8 @@ type document struct {
 // _ns is nanoseconds, _nano nano-dollars, _permille thousandths, all of them
 // whole numbers; _per_second is a decimal. A time of −1 in a series means that
 // the bucket had no sample; percentiles with "count" 0 mean nothing. "passed"
-// is true if every expectation of the first result is met: the others are there
-// to be compared with, and are free to fail.
+// is true if the first result is whole and meets every expectation: the others are
+// there to be compared with, and are free to fail.
 func JSON(w io.Writer, results []*tabletop.Result) error {
 	if _, err := compare(results); err != nil {
 		return err
@@ -48,7 +48,7 @@ func JSON(w io.Writer, results []*tabletop.Result) error {
 			}),
 		),
 	)
-	out := document{JSONVersion, "sluice.tabletop", results[0].Passed, results}
+	out := document{JSONVersion, "sluice.tabletop", stateOf(results[0]) == passed, results}
 	if err := json.MarshalWrite(w, out, json.WithMarshalers(numbers), jsontext.WithIndent("  "), jsontext.EscapeForHTML(true)); err != nil {
 		return err
 	}

@@ -15,13 +15,16 @@ const cardTenants = 6
 // card is a policy's verdict and its large figures.
 func (c *comparison) card(i int) policyCard {
 	r := c.results[i]
-	passed, all := met(r)
+	yes, all := met(r)
 	sum := c.total(i, "", "")
 	card := policyCard{
-		Index: i % palette, Name: clean(c.names[i]), Passed: r.Passed, Verdict: fmt.Sprintf("%d of %d expectations met", passed, all),
+		Index: i % palette, Name: clean(c.names[i]), State: stateOf(r), Verdict: fmt.Sprintf("%d of %d expectations met", yes, all),
 		Goodput: amount(sum.perSecond(sum.good)), Asked: amount(sum.perSecond(sum.requests)).String(),
 		Refused: count(sum.refused).String(), Cost: dollars(sum.perGood()).String(),
 		Amplification: times(sum.amplification).String(), Lost: fmt.Sprintf("%d lost, %d twice, %d open", sum.lost, sum.twice, sum.open),
+	}
+	if sum.attempts == 0 {
+		card.Amplification = quantity{}.String()
 	}
 	if all == 0 {
 		card.Verdict = "no expectations"

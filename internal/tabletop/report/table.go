@@ -96,12 +96,9 @@ func (t *sheet) head() {
 
 // verdict is one policy's line at the top.
 func (t *sheet) verdict(i int, r *tabletop.Result, names int) {
-	passed, all := met(r)
-	mark := t.in(green, "✓ PASSED")
-	if !r.Passed {
-		mark = t.in(red, "✗ FAILED")
-	}
-	says := fmt.Sprintf("%d of %d expectations met", passed, all)
+	yes, all := met(r)
+	mark := map[state]string{passed: t.in(green, "✓ PASSED"), failed: t.in(red, "✗ FAILED"), interrupted: t.in(amber, "… CUT   ")}[stateOf(r)]
+	says := fmt.Sprintf("%d of %d expectations met", yes, all)
 	if all == 0 {
 		says = "no expectations"
 	}
