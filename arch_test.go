@@ -27,7 +27,7 @@ var layers = []struct {
 	{"vocabulary", false, []string{""}},
 	{"cores", true, []string{"quota", "sched", "route", "estimate", "price", "engine", "fleet", "capacity"}},
 	{"machinery", true, []string{"admit", "exchange", "wire", "upstream", "egress", "catalog", "ledger", "auth", "store", "scrape"}},
-	{"faces", false, []string{"proxy", "admin", "replay", "fakellm", "tabletop"}},
+	{"faces", false, []string{"proxy", "admin", "replay", "calibrate", "fakellm", "tabletop"}},
 	{"assembly: config and telemetry", false, []string{"config", "telemetry"}},
 	{"assembly: app", false, []string{"app"}},
 	{"assembly: cli", false, []string{"cli"}},
@@ -40,7 +40,7 @@ var onlyFrom = map[string][]string{
 	"telemetry": {"app"},
 	"app":       {"cli"},
 	"cli":       {"cmd"},
-	"fleet":     {"capacity", "config", "fakellm", "tabletop"},
+	"fleet":     {"calibrate", "capacity", "config", "fakellm", "tabletop"},
 	"config":    {"app", "cli"},
 }
 
