@@ -94,7 +94,7 @@ func newPlay(ctx context.Context, s *Scenario, o *Options) (*play, error) {
 	variant := &s.Policies[p.policy]
 	p.gateway = control.New(variant.Table, s.Options)
 	for _, spec := range s.Machines {
-		m := newMachine(spec)
+		m := newMachine(spec, p.seed)
 		p.machines = append(p.machines, m)
 		p.byID[spec.Backend] = m
 	}

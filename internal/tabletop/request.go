@@ -5,6 +5,7 @@ import (
 
 	"sluice"
 	"sluice/internal/fleet"
+	"sluice/internal/route"
 	"sluice/internal/tabletop/control"
 )
 
@@ -62,6 +63,7 @@ type run struct {
 	last   time.Duration // when seen grew
 	timed  bool          // a report's timer is set
 	fail   *Fail         // that is on its way
+	hints  []route.Hint  // in the headers of its answer
 }
 
 type endOf struct {

@@ -75,9 +75,11 @@ func (p *play) dial(q *request, m *machine) (failed bool) {
 	id, err := m.sim.Submit(p.time(), job)
 	if err != nil {
 		m.touched(p.now)
-		return p.fails(q, failureOf(err))
+		f := failureOf(err)
+		f.Rates = m.hints(p.time())
+		return p.fails(q, f)
 	}
-	q.run.job = id
+	q.run.job, q.run.hints = id, m.hints(p.time())
 	m.jobs[id] = q
 	m.touched(p.now)
 	return false
@@ -201,6 +203,11 @@ func (p *play) progress(q *request, g *fleet.Progress) {
 		q.run.first = max(p.now, 1)
 		p.tell(q, "its first token comes, %v after it was submitted", (p.now - q.from).Round(time.Microsecond))
 		p.m.firstToken(q)
+		if q.run.hints != nil {
+			p.gateway.Observe(p.time(), engine.Signal{Backend: q.run.on.spec.Backend, Rates: q.run.hints})
+			q.run.hints = nil
+			p.grant()
+		}
 	}
 	q.run.cached = g.Cached
 	switch {

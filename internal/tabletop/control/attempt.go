@@ -89,14 +89,15 @@ type Failure struct {
 	Limited    bool // it said that a rate is used up (429)
 	Final      bool // another backend would refuse it too
 	RetryAfter time.Duration
+	Rates      []route.Hint // what its headers say is left
 }
 
 // Failed ends an attempt that its backend failed. Where the Step is not Queue, End is
 // to follow.
 func (g *Gateway) Failed(now time.Time, c *Call, input, cached sluice.Tokens, f Failure) engine.Next {
 	c.Failure = f.Reason
-	if f.Overload || f.Limited {
-		s := engine.Signal{Backend: c.Place.Backend.ID, Overloaded: f.Overload}
+	if f.Overload || f.Limited || len(f.Rates) > 0 {
+		s := engine.Signal{Backend: c.Place.Backend.ID, Overloaded: f.Overload, Rates: f.Rates}
 		if f.Limited {
 			s.Limited, s.Pause = true, f.RetryAfter
 		}
