@@ -1,0 +1,85 @@
+package rehearsal
+
+import (
+	"testing"
+
+	"sluice/internal/config"
+	"sluice/internal/tabletop"
+	"sluice/internal/tabletop/scenarios"
+)
+
+// wanted are the scenarios that must ship.
+var wanted = []string{"noisy-tenant", "quarter-fleet-loss", "retry-wave", "contract-tenant", "harbor", "code-bursts", "long-documents"}
+
+func TestShippedScenarios(t *testing.T) {
+	have := map[string]bool{}
+	for _, name := range scenarios.Names() {
+		have[name] = true
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := shipped(t, name, nil)
+			if s.About == "" || len(s.Expect) == 0 || len(s.Events) == 0 {
+				t.Errorf("it says nothing about itself, expects nothing, or nothing happens: %q", s.About)
+			}
+			for seed := 1; seed <= seeds(t); seed++ {
+				judged(t, run(t, s, config.PolicySluice, seed))
+				compared(t, run(t, s, config.PolicyNaive, seed))
+			}
+		})
+	}
+	for _, name := range wanted {
+		if !have[name] {
+			t.Errorf("%s does not ship", name)
+		}
+	}
+}
+
+// judged wants every expectation met.
+func judged(t *testing.T, r *tabletop.Result) {
+	t.Helper()
+	for _, v := range r.Verdicts {
+		if !v.Passed {
+			t.Errorf("seed %d, %s, phase %s: %s: got %s", r.Seed, r.Policy, v.Phase, v.Text, v.Got)
+		}
+	}
+	if len(r.Verdicts) == 0 || !r.Passed {
+		t.Errorf("seed %d, %s: not passed, of %d verdicts", r.Seed, r.Policy, len(r.Verdicts))
+	}
+}
+
+// compared wants every expectation met until the first event, and not all of them
+// after it.
+func compared(t *testing.T, r *tabletop.Result) {
+	t.Helper()
+	missed := 0
+	for _, v := range r.Verdicts {
+		switch {
+		case v.Passed:
+		case v.Phase == r.Phases[0].Name:
+			t.Errorf("seed %d, %s misses before anything has happened: %s: got %s", r.Seed, r.Policy, v.Text, v.Got)
+		default:
+			missed++
+		}
+	}
+	if missed == 0 {
+		t.Errorf("seed %d: %s meets everything after the event too: the scenario shows nothing", r.Seed, r.Policy)
+	}
+}
+
+// A run says the same again, whoever runs beside it.
+func TestSameSeedSameResult(t *testing.T) {
+	t.Parallel()
+	s := shipped(t, "contract-tenant", nil)
+	a := run(t, s, config.PolicySluice, 1)
+	b, err := s.Run(t.Context(), tabletop.Options{Policy: config.PolicySluice, Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x, y := document(t, a), document(t, b); x != y {
+		t.Error("two runs of one seed differ")
+	}
+	c := run(t, s, config.PolicySluice, 2)
+	if document(t, a) == document(t, c) {
+		t.Error("another seed gives the same")
+	}
+}
