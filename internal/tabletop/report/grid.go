@@ -52,6 +52,7 @@ func (g grid) write(b *strings.Builder, k ink, wide int) {
 type laid struct {
 	column
 	nums, units []int // by policy
+	apart       bool  // a space stands before units: all but % and ×
 	width       int
 }
 
@@ -64,6 +65,7 @@ func (g grid) lay(c column) laid {
 			if !q.known() {
 				num = "–"
 			}
+			l.apart = l.apart || q.Unit != "" && q.Unit != "%" && q.Unit != "×"
 			l.nums[p], l.units[p] = max(l.nums[p], width(num)), max(l.units[p], width(q.Unit))
 		}
 	}
@@ -83,7 +85,7 @@ func (g grid) lay(c column) laid {
 
 // unit is the room for a policy's unit and the space before it.
 func (l laid) unit(p int) int {
-	if l.units[p] > 1 {
+	if l.apart && l.units[p] > 0 {
 		return l.units[p] + 1
 	}
 	return l.units[p]
@@ -136,7 +138,7 @@ func (g grid) figure(k ink, l laid, r, p int) string {
 	unit := ""
 	if l.unit(p) > 0 {
 		unit = left(q.Unit, l.units[p])
-		if l.units[p] > 1 {
+		if l.apart {
 			unit = " " + unit
 		}
 	}
