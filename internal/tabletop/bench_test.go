@@ -12,8 +12,8 @@ import (
 
 func benchProfile() fleet.Profile { return fleet.Llama8BOnH100() }
 
-// benchWorld is 20 tenants on 8 replicas at a rate that keeps these busy, 300 tokens
-// of output on average.
+// benchWorld is 20 tenants on 8 replicas at 100 requests/s, which keeps these busy,
+// with 300 tokens of output on average.
 func benchWorld(length time.Duration) *Scenario {
 	var sources []Source
 	for i := range 20 {
@@ -40,7 +40,7 @@ func busy(t testing.TB) time.Duration {
 }
 
 // BenchmarkRun is simulated requests per second of one core: of processor time, the
-// collector's included. Under a load of two thirds, and of four thirds.
+// collector's included. Under a load that the fleet can just take, and under twice as much.
 func BenchmarkRun(b *testing.B) {
 	for _, c := range []struct {
 		name string
