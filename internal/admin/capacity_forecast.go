@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json"
+
 	"sluice"
 	"sluice/internal/capacity"
 	"sluice/internal/ledger"
@@ -70,6 +72,7 @@ type capacityForecastIn struct {
 	Growth  string `query:"growth" maxLength:"40" doc:"5%/month, -2%/week, 30%/year; empty or fit: the history's trend"`
 	Horizon string `query:"horizon" maxLength:"20" doc:"6mo, 13w, 90d, 1y; empty: 6mo"`
 	Profile string `query:"profile" maxLength:"64" doc:"A name of /admin/v1/capacity/profiles"`
+	Replica string `query:"replica" maxLength:"1000" doc:"A replica's own figures as JSON, in place of profile: see CapacityReplica"`
 	GPUs    int64  `query:"gpus" minimum:"0" maximum:"1000000" doc:"Of the fleet; 0: say only how many are needed"`
 	Lose    string `query:"lose" maxLength:"20" doc:"Part of the GPUs that may fail together: 25%"`
 	Target  string `query:"target" maxLength:"20" doc:"Part of the engines' time that may be planned for; empty: all of it"`
@@ -102,7 +105,7 @@ func (a *API) capacityForecast(ctx context.Context, in *capacityForecastIn) (*ca
 		return nil, err
 	}
 	out := &capacityForecastOut{CapacityForecast{
-		Profile: o.Replica.Name, Illustrative: true, Since: o.Until.Add(-time.Duration(f.Hours) * time.Hour), Until: o.Until,
+		Profile: o.Replica.Name, Illustrative: in.Replica == "", Since: o.Until.Add(-time.Duration(f.Hours) * time.Hour), Until: o.Until,
 		Growth: growthOf(o, f), Mean: DemandOf(f.Mean), Peaks: peaksOf(f.Peaks), Sampled: sampled,
 		RunsOut: moment(f.Out), RunsOutLost: moment(f.LostOut), Points: []CapacityPoint{}, By: texts(by),
 	}}
@@ -149,7 +152,15 @@ func (in *capacityForecastIn) outlook(now time.Time) (o capacity.Outlook, since 
 	if err = readFigures(figure{"growth", growth, o.Growth}, figure{"lose", Quantity(in.Lose), &o.Lose}, figure{"target", Quantity(in.Target), &o.Target}); err != nil {
 		return o, since, err
 	}
-	o.Replica, err = capacity.ReplicaNamed(in.Profile)
+	if in.Replica == "" {
+		o.Replica, err = capacity.ReplicaNamed(in.Profile)
+		return o, since, err
+	}
+	r := CapacityReplica{GPUs: 1}
+	if err := json.Unmarshal([]byte(in.Replica), &r); err != nil || r.GPUs < 1 || r.PrefillRate < 1 {
+		return o, since, hinted(sluice.Invalid("replica", "is not the JSON of a replica"), "send one of /admin/v1/capacity/profiles, changed")
+	}
+	o.Replica, err = r.replica()
 	return o, since, err
 }
 

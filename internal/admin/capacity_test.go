@@ -2,6 +2,7 @@ package admin
 
 import (
 	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -78,7 +79,7 @@ func TestCapacityMistakes(t *testing.T) {
 			t.Errorf("%s %s: got %s, want %s in it", tc.path, tc.body, got, tc.want)
 		}
 	}
-	for _, q := range []string{"since=yesterday", "since=2y", "horizon=long", "horizon=9y", "growth=5%25", "growth=5%25/min", "by=outcome", "profile=x", "lose=200%25", "by=tenant&since=3h"} {
+	for _, q := range []string{"since=yesterday", "since=2y", "horizon=long", "horizon=9y", "growth=5%25", "growth=5%25/min", "by=outcome", "profile=x", "lose=200%25", "by=tenant&since=3h", "replica={}", "replica=x"} {
 		b.do("GET", "/admin/v1/capacity/forecast?"+q, "", 422, nil)
 	}
 }
@@ -154,6 +155,10 @@ func TestCapacityForecast(t *testing.T) {
 	last = f.Points[len(f.Points)-1]
 	if got, want := last.Mean.Requests, 4*f.Mean.Requests; f.Growth.Source != "given" || got < want*0.999 || got > want*1.001 {
 		t.Errorf("got %v requests/s in two months, want %v", got, want)
+	}
+	b.do("GET", "/admin/v1/capacity/forecast?replica="+url.QueryEscape(`{"name":"mine","gpus":2,"prefill_tokens_per_second":5000,"step_base_seconds":0.01}`), "", 200, &f)
+	if f.Profile != "mine" || f.Illustrative || f.Points[0].Peak.GPUsNeeded != 2 {
+		t.Errorf("a replica of one's own: got %+v", f)
 	}
 	// What has no history has no forecast.
 	if got := b.do("GET", "/admin/v1/capacity/forecast?tenant=nobody", "", 422, nil); !strings.Contains(got, "look further back") {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -17,6 +18,8 @@ type capacityCmd struct {
 	Forecast capacityForecastCmd `cmd:"" help:"What the ledger's history leads to, and when the fleet runs out."`
 	Allocate capacityAllocateCmd `cmd:"" help:"How the GPUs of a fleet are best shared between models."`
 	Profiles capacityProfilesCmd `cmd:"" help:"What replicas can do: illustrative figures to start from."`
+
+	Calibrate capacityCalibrateCmd `cmd:"" help:"Measure a live replica and fit a profile to it. It costs tokens; nobody else should use it meanwhile."`
 }
 
 // machines are the flags of a fleet.
@@ -72,6 +75,9 @@ func readFlags(flags ...flagText) error {
 
 // planned tells an error of the planner by the flag or the file's field.
 func planned(file string, err error) error {
+	if _, ok := errors.AsType[config.Problems](err); ok {
+		return err
+	}
 	e := sluice.AsError(err)
 	if e.Kind != sluice.KindInvalid {
 		return err

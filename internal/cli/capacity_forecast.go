@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math"
 	"net/url"
@@ -43,13 +44,24 @@ func (c *capacityForecastCmd) Run(ctx context.Context, env *Env) error {
 		{"class", c.Class},
 		{"backend", c.Backend},
 		{"provider", c.Provider},
-		{"profile", c.Profile},
 		{"lose", c.Lose},
 		{"target", c.Target},
 	} {
 		if p[1] != "" {
 			q.Set(p[0], p[1])
 		}
+	}
+	switch r, measured, err := findReplica(c.Profile); {
+	case err != nil:
+		return planned("", err)
+	case measured:
+		raw, err := json.Marshal(admin.ReplicaOf(r))
+		if err != nil {
+			return err
+		}
+		q.Set("replica", string(raw))
+	default:
+		q.Set("profile", r.Name)
 	}
 	if c.GPUs != 0 {
 		q.Set("gpus", count(c.GPUs))
@@ -110,12 +122,16 @@ func forecastHeadline(f *admin.CapacityForecast, gpus int64) string {
 	if gpus == 0 {
 		return fmt.Sprintf("%s needed now for the busiest hour, %d on %s.", plural(int(f.Points[0].Peak.GPUsNeeded), "GPU"), last.Peak.GPUsNeeded, last.At.Format(time.DateOnly))
 	}
-	line := fmt.Sprintf("Above water until %s: %s hold the busiest hour.", last.At.Format(time.DateOnly), plural(int(gpus), "GPU"))
+	does := plural(int(gpus), "GPU") + " do"
+	if gpus == 1 {
+		does = "1 GPU does"
+	}
+	line := fmt.Sprintf("Above water until %s: %s the busiest hour.", last.At.Format(time.DateOnly), hold(gpus))
 	switch {
 	case f.RunsOut != nil && !f.RunsOut.After(f.Until):
-		line = fmt.Sprintf("Under water now: %s do not hold the busiest hour.", plural(int(gpus), "GPU"))
+		line = fmt.Sprintf("Under water now: %s not hold the busiest hour.", does)
 	case f.RunsOut != nil:
-		line = fmt.Sprintf("Under water from %s on: %s do not hold the busiest hour then.", f.RunsOut.Format(time.DateOnly), plural(int(gpus), "GPU"))
+		line = fmt.Sprintf("Under water from %s on: %s not hold the busiest hour then.", f.RunsOut.Format(time.DateOnly), does)
 	}
 	switch {
 	case f.RunsOutLost != nil && !f.RunsOutLost.After(f.Until):

@@ -98,9 +98,9 @@ func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 // headline answers over or under water in one line.
 func headline(p *admin.CapacityPlan) string {
-	line := capital(water(&p.CapacityState)) + ", " + dimensionWord(p.Binding) + " binds."
+	line := water(&p.CapacityState) + ", " + dimensionWord(p.Binding) + " binds."
 	if p.GPUsAssumed {
-		line = fmt.Sprintf("Above water with %s, the fewest: room for %s times this demand, %s binds.", plural(int(p.GPUs), "GPU"), factor(math.Floor(p.Factor*100)/100), dimensionWord(p.Binding))
+		line = fmt.Sprintf("above water with %s, the fewest: room for %s times this demand, %s binds.", plural(int(p.GPUs), "GPU"), factor(math.Floor(p.Factor*100)/100), dimensionWord(p.Binding))
 	}
 	if p.Lost != nil {
 		line += " Without " + share(p.Lose) + " of them, " + water(p.Lost) + "."
@@ -135,7 +135,7 @@ func dimensionsOf(s *admin.CapacityState) []dimension {
 func capacityView(p *admin.CapacityPlan, what string) view {
 	v := view{data: p, columns: []string{"dimension", "unit", "demand", "supply", "utilisation", "lost_demand", "lost_supply", "lost_utilisation", "binding"}}
 	var text strings.Builder
-	text.WriteString(headline(p) + "\n\n")
+	text.WriteString(capital(headline(p)) + "\n\n")
 	fmt.Fprintf(&text, "%s, on %s of %s (%s a replica)\n\n", what, plural(int(p.GPUs), "GPU"), p.Profile, plural(int(p.GPUsPerReplica), "GPU"))
 	lost := []dimension{}
 	if p.Lost != nil {
@@ -273,11 +273,12 @@ func mixView(m *admin.CapacityMix) view {
 		rows = append(rows, []string{side, "all", figureOf(p.Requests), figureOf(p.Input), figureOf(p.Output), ""})
 	}
 	var text strings.Builder
-	text.WriteString("Before: " + headline(&m.Before) + "\n")
-	if m.After != nil {
+	if m.After == nil {
+		text.WriteString(capital(headline(&m.Before)) + "\n")
+	} else {
 		after := *m.After
-		after.GPUsAssumed = false
-		text.WriteString("After:  " + headline(&after) + "\n")
+		after.GPUsAssumed = false // it is what the mix before needs
+		text.WriteString("After the change, " + headline(&after) + "\nBefore it, " + headline(&m.Before) + "\n")
 		fmt.Fprintf(&text, "\nInput tokens/s %s, output tokens/s %s, memory %s, engines' time %s, at requests/s %s.\n",
 			ratio(m.Ratios.Input), ratio(m.Ratios.Output), ratio(m.Ratios.KV), ratio(m.Ratios.Engine), ratio(m.Ratios.Requests))
 	}
