@@ -136,8 +136,8 @@ func met(r *tabletop.Result) (yes, all int) {
 	return yes, len(r.Verdicts)
 }
 
-// groups lists the classes, tenants and, where they say more than tenants do,
-// sources of phases, each in the order in which it first occurs.
+// groups lists the classes, tenants and, where they say more than tenants do or
+// an expectation names one, sources of phases, each in the order in which it first occurs.
 func (c *comparison) groups(phases ...phase) []group {
 	var out []group
 	for _, kind := range []string{"class", "tenant", "source"} {
@@ -149,7 +149,7 @@ func (c *comparison) groups(phases ...phase) []group {
 				}
 			}
 		}
-		if kind == "source" && len(out)-first <= tenants {
+		if kind == "source" && len(out)-first <= tenants && !slices.ContainsFunc(out[first:], c.expects) {
 			out = out[:first]
 		}
 	}
@@ -233,6 +233,41 @@ func (c *comparison) weight(g group) (w int64) {
 // names reports whether the expectation is of the group: tenant.NAME.metric.
 func (v verdict) names(kind, name string) bool {
 	return strings.Contains(v.text, kind+"."+name+".")
+}
+
+// mostTold bounds the tenants and sources that are shown with the verdict.
+const mostTold = 6
+
+// told are the groups that belong to the verdict: the classes, and the tenants
+// and sources that expectations name.
+func (c *comparison) told() []group {
+	named := 0
+	return slices.DeleteFunc(c.groups(c.phases...), func(g group) bool {
+		if g.kind == "class" {
+			return false
+		}
+		if !c.expects(g) || named == mostTold {
+			return true
+		}
+		named++
+		return false
+	})
+}
+
+// first is the group that the first expectation of a group names, or else the
+// highest class.
+func (c *comparison) first(groups []group) (g group, ok bool) {
+	for _, v := range c.verdicts {
+		for _, g := range groups {
+			if v.names(g.kind, g.name) || g.kind == "class" && slices.Contains(strings.FieldsFunc(v.text, func(r rune) bool { return r == ' ' || r == '.' || r == ':' }), g.name) {
+				return g, true
+			}
+		}
+	}
+	if len(groups) == 0 {
+		return group{}, false
+	}
+	return groups[0], true
 }
 
 // expects reports whether an expectation names the group.

@@ -77,7 +77,8 @@ func standing(i int) style {
 	return plain
 }
 
-// summaryGrid is what can be summed over all phases, of everyone and each class.
+// summaryGrid is what can be summed over all phases, of everyone, each class and
+// what expectations name.
 func (c *comparison) summaryGrid() grid {
 	g := grid{policies: c.names, columns: []column{
 		{head: "good/s", about: metrics[0].about},
@@ -104,10 +105,8 @@ func (c *comparison) summaryGrid() grid {
 		}
 	}
 	row("everyone", "", "")
-	for _, of := range c.groups(c.phases...) {
-		if of.kind == "class" {
-			row(clean(of.name), of.kind, of.name)
-		}
+	for _, of := range c.told() {
+		row(of.title(), of.kind, of.name)
 	}
 	return g
 }

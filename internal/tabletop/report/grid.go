@@ -29,7 +29,7 @@ func (g grid) write(b *strings.Builder, k ink, wide int) {
 	for _, r := range g.rows {
 		names = max(names, width(r))
 	}
-	names = min(names, max(12, wide/4))
+	names = min(names, max(12, wide/3))
 	blocks := 0
 	for i := 0; i < len(g.columns); {
 		block, used := []laid{}, names

@@ -9,9 +9,6 @@ import (
 	"sluice/internal/tabletop"
 )
 
-// cardTenants bounds the tenants that a card shows: those that expectations name.
-const cardTenants = 6
-
 // card is a policy's verdict and its large figures.
 func (c *comparison) card(i int) policyCard {
 	r := c.results[i]
@@ -33,18 +30,12 @@ func (c *comparison) card(i int) policyCard {
 		card.Partial = "interrupted at " + moment(r.Ended)
 	}
 	card.SLO, card.SLOOf = percent(sum.slo()), "of all requests"
-	tenants := 0
-	for n, of := range c.groups(c.phases...) {
-		if of.kind == "tenant" && c.expects(of) && tenants < cardTenants {
-			tenants++
-		} else if of.kind != "class" {
-			continue
-		}
+	if g, ok := c.first(c.groups(c.phases...)); ok {
+		card.SLO, card.SLOOf = percent(c.total(i, g.kind, g.name).slo()), clean(g.name)
+	}
+	for _, of := range c.told() {
 		t := c.total(i, of.kind, of.name)
 		card.Bars = append(card.Bars, bar{clean(of.name), of.kind, percent(t.slo()), float64(max(0, t.slo())) / 10})
-		if n == 0 {
-			card.SLO, card.SLOOf = percent(t.slo()), clean(of.name)
-		}
 	}
 	for _, v := range c.verdicts {
 		if of := v.of[i]; of != nil && !of.Passed {
