@@ -217,7 +217,7 @@ func (p *play) over(q *request, o sluice.Outcome) {
 
 // stream is a stream of a client that has become free: what waits for it goes on.
 func (p *play) stream(x *source) {
-	if x.arrived == x.submitted || x.client.Streams > 0 && x.open >= x.client.Streams {
+	if p.now >= p.s.Length || x.arrived == x.submitted || x.client.Streams > 0 && x.open >= x.client.Streams {
 		return
 	}
 	var row *Row

@@ -39,6 +39,9 @@ func (l *Lengths) raw(r *rand.Rand) sluice.Tokens {
 	return l.Mean
 }
 
+// given reports whether there is a law at all: a recording has lengths of its own.
+func (l *Lengths) given() bool { return l.Shape != Fixed || l.Mean > 0 }
+
 // sigma is the standard deviation of the logarithm.
 func (l *Lengths) sigma() float64 {
 	if l.P99 <= l.P50 || l.P50 <= 0 {

@@ -50,9 +50,9 @@ type source struct {
 	name      uint64 // hash
 	principal sluice.Principal
 	stream    *stream
-	gen       uint64 // of its arrival's timer
-	input     *Lengths
-	output    *Lengths // nil: of the Trace's rows
+	gen       uint64   // of its arrival's timer
+	input     *Lengths // nil: of the Trace's rows
+	output    *Lengths // likewise
 	client    Client
 
 	arrived   int64 // that came up
@@ -120,8 +120,11 @@ func (p *play) addSource(spec *Source, who sluice.Principal) {
 	x := &source{Source: spec, position: len(p.sources), name: hashName(spec.Name), principal: who, client: spec.Client}
 	x.stream = newStream(&spec.Arrivals, p.dice.stream(x.name, drawArrivals))
 	x.input, x.output = &spec.Input, &spec.Output
-	if spec.Arrivals.Process == Trace {
-		x.input, x.output = nil, nil
+	if spec.Arrivals.Process == Trace && !spec.Input.given() {
+		x.input = nil
+	}
+	if spec.Arrivals.Process == Trace && !spec.Output.given() {
+		x.output = nil
 	}
 	p.sources = append(p.sources, x)
 	p.schedule(len(p.sources) - 1)
@@ -131,7 +134,7 @@ func (p *play) addSource(spec *Source, who sluice.Principal) {
 func (p *play) schedule(i int) {
 	x := p.sources[i]
 	x.gen++
-	if at, ok := x.stream.next(p.s.Length); ok {
+	if at, ok := x.stream.next(p.s.Length); ok && at < p.s.Length {
 		p.timers.set(max(at, p.now), timerArrive, i, x.gen)
 	}
 }

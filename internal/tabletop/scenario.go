@@ -63,8 +63,8 @@ type Source struct {
 	Task    string
 
 	Arrivals Arrivals
-	Input    Lengths
-	Output   Lengths // true lengths: what drives the engine never sees them
+	Input    Lengths // of a Trace: its rows', unless there is a law here
+	Output   Lengths // true lengths: what drives the engine never sees them. Of a Trace as Input
 	Prefix   Prefix
 	Client   Client
 	Target   Target

@@ -8,6 +8,8 @@ import (
 
 	"sluice"
 	"sluice/internal/fleet"
+	"sluice/internal/route"
+	"sluice/internal/sched"
 )
 
 // anyWorld draws a small scenario in which much goes wrong.
@@ -28,6 +30,14 @@ func anyWorld(t *rapid.T) *Scenario {
 	s := world(pick("replicas", 1, 3), engine, sources...)
 	s.Seed, s.InputError = uint64(pick("seed", 1, 1000)), int64(pick("error", 0, 50))
 	s.Warmup, s.Length, s.Drain = time.Duration(pick("warmup", 0, 3))*time.Second, 15*time.Second, time.Duration(pick("drain", 0, 60))*time.Second
+	for i := range s.Machines {
+		s.Machines[i].Scrape = time.Duration(pick("scrape", 0, 2)) * time.Second
+	}
+	s.Machines = append(s.Machines, Machine{Backend: "hosted", Hosted: &fleet.Service{
+		Latency: 300 * time.Millisecond, LatencyTail: 200 * time.Millisecond, PrefillRate: 20_000, TokenTime: 15 * time.Millisecond,
+		Concurrency: pick("hosted", 0, 20), RequestsPerMinute: int64(pick("perminute", 0, 200)), TokensPerMinute: sluice.Tokens(pick("tokens", 0, 100_000)),
+		StartUp: time.Second, Faults: fleet.Faults{OverloadPermille: int64(pick("overload", 0, 200)), ErrorPermille: int64(pick("errors", 0, 200)), BreakPermille: int64(pick("breaks", 0, 200))},
+	}})
 	for i := range s.Policies {
 		anyTable(t, s, &s.Policies[i], i)
 	}
@@ -46,6 +56,13 @@ func anySource(t *rapid.T, i int) Source {
 	x.Output = Lengths{Shape: LogNormal, P50: 40, P99: sluice.Tokens(pick("output", 60, 900)), Max: 2000}
 	x.Arrivals.Process = Process(pick("process", 0, 3))
 	x.Arrivals.CV = 2
+	if pick("trace", 0, 3) == 0 {
+		x.Arrivals = Arrivals{Process: Trace, Loop: true}
+		for k := range pick("rows", 1, 30) {
+			x.Arrivals.Rows = append(x.Arrivals.Rows, Row{At: time.Duration(k) * 200 * time.Millisecond, Input: 300, Output: sluice.Tokens(k * 20), Blocks: []uint64{1, 2, uint64(k)}})
+		}
+		x.Output = Lengths{}
+	}
 	x.Prefix = Prefix{Tokens: sluice.Tokens(pick("prefix", 0, 800)), Groups: pick("groups", 1, 4)}
 	x.Client = Client{
 		Bound: sluice.Tokens(pick("bound", 0, 400)), Patience: time.Duration(pick("patience", 0, 8)) * time.Second,
@@ -65,8 +82,17 @@ func anyTable(t *rapid.T, s *Scenario, v *Variant, i int) {
 		for _, b := range p.Backends {
 			b.StopsOnCancel = pick("stops", 0, 2) > 0
 			b.Capacity.Concurrency = int64(pick("slots", 1, 20))
+			b.Capacity.Adaptive = pick("adaptive", 0, 2) == 0
+		}
+		if !p.Sharing.FIFO && pick("contract", 0, 1) == 1 {
+			p.Sharing.Contracts = []sched.Contract{{Tenant: s.Sources[0].Tenant, Slots: 1, KV: 1000}}
 		}
 	}
+	main := v.Table.Pools["main"].Backends[0]
+	hosted := *main
+	hosted.ID, hosted.Capacity, hosted.StopsOnCancel = "hosted", route.Capacity{Concurrency: 16}, false
+	v.Table.Pools["far"] = &route.Pool{ID: "far", Backends: []*route.Backend{&hosted}, Sharing: v.Table.Pools["main"].Sharing}
+	v.Table.Models["m"].Fallback = []sluice.PoolID{"far"}
 	for k := range v.Principals {
 		p := v.Principals[k].Policy
 		p.Weight = int64(pick("weight", 1, 4))
