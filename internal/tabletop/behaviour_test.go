@@ -33,12 +33,12 @@ func TestNoisyTenant(t *testing.T) {
 	s := world(2, benchProfile(), noisy, quiet)
 	s.Warmup, s.Length = 20*time.Second, 2*time.Minute
 	s.Events = []Event{{At: time.Minute, Label: "long prompts", Traffic: &Traffic{Sources: []int{0}, Input: &Lengths{Mean: 20_000}}}}
-	s.Expect = []Expectation{{Text: "before: slo >= 99%"}, {Text: "after: tenant.quiet.slo >= 99%"}, {Text: "lost == 0"}}
+	s.Expect = []Expectation{{Text: "before: slo >= 99%"}, {Text: "after: tenant.quiet.slo >= 99%"}, {Text: "after: fairness.gap <= bound"}, {Text: "lost == 0"}}
 	fair, fifo := mustRun(t, s, Options{}), mustRun(t, s, Options{Policy: "naive"})
 	if !fair.Passed {
 		t.Errorf("verdicts: %+v", fair.Verdicts)
 	}
-	if fifo.Passed || !fifo.Verdicts[0].Passed || fifo.Verdicts[1].Passed {
+	if fifo.Passed || !fifo.Verdicts[0].Passed || fifo.Verdicts[1].Passed || fifo.Verdicts[2].Passed {
 		t.Errorf("in order of arrival: %+v", fifo.Verdicts)
 	}
 	after := figuresOf(t, fair, "after", "quiet")

@@ -112,7 +112,7 @@ func (p *play) submit(q *request) {
 		return
 	}
 	q.call = call
-	p.m.admitted(q)
+	p.m.admitted(p, q)
 	p.tellQueued(q, v)
 	p.grant()
 }

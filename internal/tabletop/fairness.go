@@ -228,18 +228,23 @@ func (f *fairness) contracted(pool sluice.PoolID, t sluice.TenantID) bool {
 	return false
 }
 
-// flow finds or makes the flow of a source in a pool; nil where there are too many.
-func (f *fairness) flow(source int, pool sluice.PoolID) *flow {
-	x := &f.sources[source]
-	i := slices.IndexFunc(f.groups, func(g *rivals) bool { return g.pool == pool && g.class == x.Class })
-	if i < 0 {
-		if f.pools[pool] == nil {
-			f.pools[pool] = &inFlight{}
-		}
-		i = len(f.groups)
-		f.groups = append(f.groups, &rivals{pool: pool, class: x.Class, flight: f.pools[pool], cost: f.routes.costs[pool].WithDefaults()})
+// rivals finds or makes those of a pool and class.
+func (f *fairness) rivals(pool sluice.PoolID, class sluice.Class) *rivals {
+	i := slices.IndexFunc(f.groups, func(g *rivals) bool { return g.pool == pool && g.class == class })
+	if i >= 0 {
+		return f.groups[i]
 	}
-	g := f.groups[i]
+	if f.pools[pool] == nil {
+		f.pools[pool] = &inFlight{}
+	}
+	g := &rivals{pool: pool, class: class, flight: f.pools[pool], cost: f.routes.costs[pool].WithDefaults()}
+	f.groups = append(f.groups, g)
+	return g
+}
+
+// flow finds or makes the flow of a source in a pool; nil where there are too many.
+func (f *fairness) flow(source int, g *rivals) *flow {
+	x := &f.sources[source]
 	if k := slices.IndexFunc(g.flows, func(o *flow) bool { return o.tenant == x.Tenant }); k >= 0 {
 		return g.flows[k]
 	}
@@ -248,7 +253,7 @@ func (f *fairness) flow(source int, pool sluice.PoolID) *flow {
 	}
 	fl := &flow{
 		in: g, tenant: x.Tenant, model: x.Model, weight: f.weights[source], index: len(g.flows),
-		apart: f.contracted(pool, x.Tenant), pairs: make([]pair, len(g.flows)),
+		apart: f.contracted(g.pool, x.Tenant), pairs: make([]pair, len(g.flows)),
 	}
 	g.flows = append(g.flows, fl)
 	return fl

@@ -2,6 +2,7 @@ package tabletop
 
 import (
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -177,4 +178,45 @@ func (h *history) worst() (gap, bound float64) {
 		}
 	}
 	return gap, bound
+}
+
+// TestFairnessOfTheEngine: what is judged as a run goes on agrees with what the
+// engine promises, whatever the sizes and weights.
+func TestFairnessOfTheEngine(t *testing.T) {
+	judged := 0
+	rapid.Check(t, func(t *rapid.T) {
+		var sources []Source
+		for i := range rapid.IntRange(2, 5).Draw(t, "sources") {
+			x := tenant(string(rune('a'+i)), float64(rapid.IntRange(2, 20).Draw(t, "rate")), 0, 0)
+			x.Input = Lengths{Shape: Uniform, Min: 1, Max: sluice.Tokens(rapid.IntRange(10, 6000).Draw(t, "input"))}
+			x.Output = Lengths{Shape: Uniform, Min: 1, Max: sluice.Tokens(rapid.IntRange(10, 600).Draw(t, "output"))}
+			x.Client.Bound = 1000
+			sources = append(sources, x)
+		}
+		s := world(rapid.IntRange(1, 3).Draw(t, "replicas"), fleet.Llama8BOnH100(), sources...)
+		s.Length, s.Seed = 10*time.Second, rapid.Uint64Range(1, 1000).Draw(t, "seed")
+		for _, b := range s.Policies[0].Table.Pools["main"].Backends {
+			b.Capacity.Concurrency = rapid.Int64Range(2, 16).Draw(t, "slots")
+		}
+		for i := range sources {
+			p := s.Policies[0].Principals[i].Policy
+			p.Weight = rapid.Int64Range(1, 4).Draw(t, "weight")
+			if n := rapid.Int64Range(0, 8).Draw(t, "limit"); n > 4 {
+				p.Limits[sluice.ScopeTenant] = []sluice.Limit{{Dimension: sluice.Concurrency, Amount: n}}
+			}
+		}
+		r, err := s.Run(testContext(), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, g := range r.Phases[0].Fairness {
+			judged++
+			if g.Gap > g.Bound {
+				t.Fatalf("%+v", g)
+			}
+		}
+	})
+	if judged < 20 {
+		t.Errorf("%d pools and classes were judged", judged)
+	}
 }

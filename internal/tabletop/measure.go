@@ -115,14 +115,16 @@ func (m *measure) began(p *play, q *request) {
 }
 
 // admitted is a submission that the gateway has taken.
-func (m *measure) admitted(q *request) {
+func (m *measure) admitted(p *play, q *request) {
+	q.since = p.now
 	m.of(q).admitted++
 	m.fairness.enqueue(q, q.call.Verdict.Pool)
 	m.shares.waits(q)
 }
 
 // waits is a request that waits for a further attempt.
-func (m *measure) waits(q *request) {
+func (m *measure) waits(p *play, q *request) {
+	q.since = p.now
 	m.fairness.enqueue(q, q.call.Place.Pool)
 	m.shares.waits(q)
 }

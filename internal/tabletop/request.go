@@ -26,13 +26,15 @@ type request struct {
 	leaves  bool          // by its own will, at some moment
 
 	submissions int
-	refusals    int // of these
+	refusals    int           // of these
+	since       time.Duration // that it waits in a queue
 	queued      time.Duration
 	placed      bool // it had a place at least once
 
-	shared  shared // what the shares count of it
-	flow    *flow  // of fairness; nil while it is in none
-	charged int64  // of its attempt, in fairness
+	shared  shared  // what the shares count of it
+	rivals  *rivals // of fairness, while it waits or runs
+	flow    *flow   // likewise; nil where it is not followed
+	charged int64   // of its attempt, in fairness
 	gauges  []*gauge
 
 	call    *control.Call // nil while the client waits to submit again

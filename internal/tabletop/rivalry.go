@@ -4,19 +4,20 @@ import "sluice"
 
 // enqueue is a request that waits in a pool's queue.
 func (f *fairness) enqueue(q *request, pool sluice.PoolID) {
-	fl := f.flow(q.source, pool)
-	q.flow = fl
+	g := f.rivals(pool, f.sources[q.source].Class)
+	q.rivals, q.flow = g, f.flow(q.source, g)
+	w := &q.call.Work
+	g.flight.most = max(g.flight.most, g.of(w.Input-w.CachedInput, w.Output))
+	for _, x := range f.of[q.source] {
+		x.need = max(x.need, int64(w.KV()))
+	}
+	fl := q.flow
 	if fl == nil {
 		return
 	}
 	if fl.model != f.sources[q.source].Model && !fl.apart {
 		fl.apart = true
 		f.set(fl, false)
-	}
-	w := &q.call.Work
-	fl.in.flight.most = max(fl.in.flight.most, fl.in.of(w.Input-w.CachedInput, w.Output))
-	for _, g := range f.of[q.source] {
-		g.need = max(g.need, int64(w.KV()))
 	}
 	f.link(fl, q.source)
 	fl.count(q.source, 1)
@@ -27,17 +28,18 @@ func (f *fairness) enqueue(q *request, pool sluice.PoolID) {
 func (f *fairness) dequeue(q *request) {
 	if fl := q.flow; fl != nil {
 		fl.count(q.source, -1)
-		q.flow = nil
 		f.judge(fl)
 	}
+	q.rivals, q.flow = nil, nil
 }
 
 // dispatch is an attempt that begins: the estimate is charged. Its flow is eligible
 // until then, and the request has left the queue after.
 func (f *fairness) dispatch(q *request) {
 	waited := q.flow
-	if waited != nil && waited.in.pool != q.call.Place.Pool { // it moved
-		q.flow = f.flow(q.source, q.call.Place.Pool)
+	if q.rivals.pool != q.call.Place.Pool { // it moved
+		q.rivals = f.rivals(q.call.Place.Pool, f.sources[q.source].Class)
+		q.flow = f.flow(q.source, q.rivals)
 	}
 	w := &q.call.Work
 	q.gauges = f.of[q.source]
@@ -45,11 +47,9 @@ func (f *fairness) dispatch(q *request) {
 		g.running++
 		g.tokens += int64(w.KV())
 	}
-	if fl := q.flow; fl != nil {
-		q.charged = fl.in.of(max(0, w.Input-w.CachedInput), w.Output)
-		fl.in.flight.add(q.charged)
-		f.charge(fl, q.charged)
-	}
+	q.charged = q.rivals.of(max(0, w.Input-w.CachedInput), w.Output)
+	q.rivals.flight.add(q.charged)
+	f.charge(q.flow, q.charged)
 	if waited != nil {
 		waited.count(q.source, -1)
 		f.judge(waited)
@@ -61,29 +61,29 @@ func (f *fairness) dispatch(q *request) {
 
 // correct is more of an answer than was estimated.
 func (f *fairness) correct(q *request) {
-	fl, w := q.flow, &q.call.Work
-	if fl == nil || q.run.on == nil {
+	w, g := &q.call.Work, q.rivals
+	if q.run.on == nil || g == nil {
 		return
 	}
-	if over := fl.in.of(w.Input-w.CachedInput, q.run.seen) - q.charged; over > 0 {
+	if over := g.of(w.Input-w.CachedInput, q.run.seen) - q.charged; over > 0 {
 		q.charged += over
-		fl.in.flight.most = max(fl.in.flight.most, q.charged)
-		fl.in.flight.add(over)
-		f.charge(fl, over)
+		g.flight.most = max(g.flight.most, q.charged)
+		g.flight.add(over)
+		f.charge(q.flow, over)
 	}
 }
 
 // end is an attempt that has ended: what it took takes the place of the estimate.
 func (f *fairness) end(q *request) {
-	if fl := q.flow; fl != nil {
+	if g := q.rivals; g != nil {
 		cost := int64(0)
 		if q.run.seen > 0 {
-			cost = fl.in.of(q.truth.input-q.run.cached, q.run.seen)
+			cost = g.of(q.truth.input-q.run.cached, q.run.seen)
 		}
-		fl.in.flight.most = max(fl.in.flight.most, cost)
-		f.charge(fl, cost-q.charged)
-		fl.in.flight.add(-q.charged)
-		q.flow, q.charged = nil, 0
+		g.flight.most = max(g.flight.most, cost)
+		f.charge(q.flow, cost-q.charged)
+		g.flight.add(-q.charged)
+		q.rivals, q.flow, q.charged = nil, nil, 0
 	}
 	for _, g := range q.gauges {
 		g.running--
@@ -100,6 +100,9 @@ func (r *rivals) of(input, output sluice.Tokens) int64 {
 
 // charge adds to a flow's service and judges its pairs.
 func (f *fairness) charge(fl *flow, cost int64) {
+	if fl == nil {
+		return
+	}
 	fl.s += cost
 	if !fl.eligible {
 		return

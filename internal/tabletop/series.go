@@ -261,7 +261,7 @@ func (s *series) sample(p *play) {
 	for q := p.roster.head; q != nil; q = q.next {
 		for _, l := range s.of(q.source) {
 			if q.call != nil && !q.call.Running() {
-				l.QueueAge[b] = max(l.QueueAge[b], p.now-q.from)
+				l.QueueAge[b] = max(l.QueueAge[b], p.now-q.since)
 			}
 			if q.run.seen > 0 && q.run.on != nil {
 				l.KV[b] += int64(q.truth.input + q.run.seen)

@@ -148,7 +148,7 @@ func (p *play) fails(q *request, f control.Failure) bool {
 	q.attempt++
 	q.run.on, q.run.job, q.run.timed, q.run.fail = nil, 0, false, nil
 	if next.Step == engine.Queue {
-		p.m.waits(q)
+		p.m.waits(p, q)
 		p.tell(q, "it waits for another attempt")
 		return true
 	}

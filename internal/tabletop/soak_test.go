@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// TestDayInBoundedMemory plays a part of a day at 100 requests/s: an hour's tenth
+// TestDayInBoundedMemory plays a part of a day at 100 requests/s: two minutes
 // here, the whole of it with SLUICE_SOAK=day. What is held at its end is no more
 // than after a fifth of it.
 func TestDayInBoundedMemory(t *testing.T) {
-	length := 6 * time.Minute
+	length := 2 * time.Minute
 	if os.Getenv("SLUICE_SOAK") == "day" {
 		length = 24 * time.Hour
 	}
