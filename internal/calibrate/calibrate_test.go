@@ -63,6 +63,9 @@ func near(t *testing.T, what string, got, want int64) {
 // TestRecoversHiddenEngine finds what a backend does not tell, over HTTP, within a
 // tenth: with an engine's metrics and without.
 func TestRecoversHiddenEngine(t *testing.T) {
+	if racing {
+		t.Skip("a hundred thousand events are too many for the race detector; the other tests show it the same goroutines")
+	}
 	small := fleet.Profile{
 		PrefillRate: 21_000, KVCapacity: 60_000, Slots: 72, ChunkTokens: 4096,
 		StepBase: 11 * time.Millisecond, StepPerJob: 30 * time.Microsecond, StepPerToken: 120_000,
@@ -146,7 +149,7 @@ func TestPlainBackend(t *testing.T) {
 		})
 	}
 	backend(t, fleet.Llama8BOnH100(), strict, func(t *testing.T, o Options) {
-		o.Plan.Budget, o.Plan.MaxConcurrency = 100_000, 32
+		o.Plan.Budget, o.Plan.MaxConcurrency = 40_000, 8
 		got, err := Run(t.Context(), o)
 		if err != nil {
 			t.Fatal(err)

@@ -172,3 +172,21 @@ func TestSampledSpread(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkForecast looks a year ahead of a year of hours, with a spread of
+// lengths: the longest question of one group.
+func BenchmarkForecast(b *testing.B) {
+	var seen []sluice.Tokens
+	for i := range 500 {
+		seen = append(seen, sluice.Tokens(100+i*i%9001))
+	}
+	o := Outlook{
+		History: history(9500, func(h int) int64 { return int64(3000 + h/3 + h*7919%997) }), Until: monday.Add(9500 * time.Hour),
+		Horizon: 31_557_600, Replica: llama8b(), GPUs: 4, Lose: Share{Ratio(1, 4)}, Inputs: SampleOf(seen), Outputs: SampleOf(seen),
+	}
+	for b.Loop() {
+		if _, err := o.Solve(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -190,7 +190,7 @@ func TestPlanLaws(t *testing.T) {
 		if p.Over || p.GPUs != p.GPUsNeeded || p.GPUs%r.GPUs != 0 {
 			rt.Fatalf("%d GPUs, needed %d, over %v", p.GPUs, p.GPUsNeeded, p.Over)
 		}
-		at := func(gpus int64, k int64) Plan {
+		at := func(gpus, k int64) Plan {
 			q.GPUs = gpus
 			q.Workloads = []Workload{w}
 			q.Workloads[0].Rate.Amount = w.Rate.Times(Int(k))

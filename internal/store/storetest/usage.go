@@ -16,6 +16,7 @@ import (
 var usageTests = []namedTest{
 	{"by every set of dimensions", testUsageBy},
 	{"windows", testUsageWindow},
+	{"hours", testUsageHours},
 	{"filters", testUsageWhere},
 	{"labels", testUsageLabels},
 	{"order and limit", testUsageOrder},
@@ -110,6 +111,22 @@ func testUsageBy(t *testing.T, fresh Fresh) {
 		ledger.ByClass, ledger.ByOutcome, ledger.ByReason, ledger.ByHour,
 	}
 	checkUsageOf(t, db, q, es)
+}
+
+// What a forecast asks: the hours of one tenant, model and class.
+func testUsageHours(t *testing.T, fresh Fresh) {
+	db := Open(t, fresh(t), store.Options{})
+	es := varied(120)
+	must(t, db.Append(t.Context(), es))
+	for _, of := range []ledger.Entry{es[4], es[7]} {
+		q := ledger.UsageQuery{Owner: ledger.Everyone(), By: []ledger.Dimension{ledger.ByHour}}
+		for _, d := range []ledger.Dimension{ledger.ByTenant, ledger.ByModel, ledger.ByClass} {
+			q.Where = append(q.Where, ledger.Match{By: d, Value: groupOf(of, d, "")})
+		}
+		checkUsageOf(t, db, q, slices.DeleteFunc(slices.Clone(es), func(e ledger.Entry) bool {
+			return e.Tenant != of.Tenant || e.Model != of.Model || e.Class != of.Class
+		}))
+	}
 }
 
 // Roll-ups answer for full hours, entries for the exact window.
