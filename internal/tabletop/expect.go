@@ -2,6 +2,7 @@ package tabletop
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"sluice"
@@ -125,7 +126,7 @@ func (p *parser) phase() (string, error) {
 		return "", nil
 	}
 	p.at++
-	if !contains(p.names.Phases, name) {
+	if !slices.Contains(p.names.Phases, name) {
 		return "", p.fail(from, fmt.Sprintf("there is no phase %q", name), suggest(name, p.names.Phases))
 	}
 	return name, nil
@@ -235,7 +236,7 @@ func (p *parser) operand() (o operand, err error) {
 	switch {
 	case head == "all":
 		next()
-	case contains(p.names.Classes, head):
+	case slices.Contains(p.names.Classes, head):
 		o.kind, o.name = "class", next()
 	case classWord(head):
 		return o, p.fail(from, fmt.Sprintf("no source of this scenario is of class %s", head), suggest(head, p.names.Classes))
@@ -269,7 +270,7 @@ func (p *parser) metric(o *operand, rest string, at, from int) error {
 			}
 		}
 		word := rest
-		if i := strings.LastIndexByte(rest, '.'); i > 0 && !contains(known, rest) {
+		if i := strings.LastIndexByte(rest, '.'); i > 0 && !slices.Contains(known, rest) {
 			word = rest[:i]
 		}
 		if word == "" {
@@ -289,7 +290,7 @@ func (p *parser) metric(o *operand, rest string, at, from int) error {
 	case o.stat == "" && (stats == nil || o.metric.plain):
 	case o.stat == "":
 		return p.fail(at+len(o.metric.name), fmt.Sprintf("which figure of %s?", o.metric.name), "write one of "+o.metric.name+"."+strings.Join(stats, ", ."))
-	case !contains(stats, o.stat):
+	case !slices.Contains(stats, o.stat):
 		return p.fail(at+len(o.metric.name)+1, fmt.Sprintf("%s has no %q", o.metric.name, o.stat), suggest(o.stat, stats))
 	}
 	return nil
@@ -324,15 +325,6 @@ func longest(text string, known []string) (found string) {
 func classWord(s string) bool {
 	var c sluice.Class
 	return c.UnmarshalText([]byte(s)) == nil
-}
-
-func contains(in []string, s string) bool {
-	for _, x := range in {
-		if x == s {
-			return true
-		}
-	}
-	return false
 }
 
 // suggest names the nearest of the known words.
