@@ -40,6 +40,12 @@ func (a scenarioArg) read(env *Env) (*tabletop.Scenario, error) {
 		o.Open = scenarios.Open
 		return config.ReadScenario(file, data, o)
 	}
+	if _, err := os.Stat(a.Scenario); errors.Is(err, fs.ErrNotExist) && filepath.Ext(a.Scenario) == "" {
+		return nil, &codedError{
+			code: exitUsage, msg: fmt.Sprintf("there is no scenario %q, neither as a file nor among those that ship", a.Scenario),
+			hint: "those that ship are " + strings.Join(scenarios.Names(), ", "),
+		}
+	}
 	return config.LoadScenario(shown(a.Scenario), o)
 }
 
