@@ -17,6 +17,7 @@ import (
 type Machine struct {
 	Profile        string    `json:"profile,omitempty" jsonschema:"a model on a GPU, illustrative: sluice capacity profiles lists them"`
 	PrefillRate    Count     `json:"prefill_rate,omitempty" jsonschema:"input tokens per second"`
+	PrefillPerPair Fine      `json:"prefill_per_pair,omitempty" jsonschema:"what each pair of a token of the prompt with one before it adds, such as 4.1ns: the part that grows with the square"`
 	Chunk          Count     `json:"chunk,omitempty" jsonschema:"most input tokens of one step"`
 	StepBase       Fine      `json:"step_base,omitempty" jsonschema:"a decode step, empty"`
 	StepPerRequest Fine      `json:"step_per_request,omitempty" jsonschema:"what a running request adds to a step"`
@@ -153,6 +154,7 @@ func (r *reader) replica(at string, in *Machine) *fleet.Profile {
 		p = known
 	}
 	p.PrefillRate = cmp.Or(int64(in.PrefillRate), p.PrefillRate)
+	p.PrefillPerPair = cmp.Or(int64(in.PrefillPerPair), p.PrefillPerPair)
 	p.ChunkTokens = cmp.Or(sluice.Tokens(in.Chunk), p.ChunkTokens)
 	p.StepBase = cmp.Or(in.StepBase.duration(), p.StepBase)
 	p.StepPerJob = cmp.Or(in.StepPerRequest.duration(), p.StepPerJob)
