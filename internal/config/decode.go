@@ -253,6 +253,9 @@ func (d *decoder) structure(n node, v reflect.Value, path string) {
 			d.report(e.keyPos, at, suggest(e.key, fieldNames(v.Type())), "unknown field")
 			continue
 		}
+		if _, null := d.unwrap(e.value, at).(*ast.NullNode); null {
+			continue // as if it were left out
+		}
 		d.mark(at, e)
 		d.value(e.value, v.FieldByIndex(field.Index), at)
 	}

@@ -328,3 +328,38 @@ traffic:
 		t.Errorf("got %v", err)
 	}
 }
+
+// Whatever a file says, reading it ends, with a scenario that can be run or with
+// problems.
+func FuzzReadScenario(f *testing.F) {
+	files, err := filepath.Glob(filepath.Join("testdata", "scenarios", "*.txtar"))
+	if err != nil || len(files) == 0 {
+		f.Fatalf("no archives: %v", err)
+	}
+	for _, file := range files {
+		a, err := txtar.ParseFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(a.Files[0].Data)
+	}
+	f.Add([]byte(serves + "traffic: [{tenant: a, arrivals: 1/s, input: 1k, output: 10}]\n"))
+	nothing := func(string) (io.ReadCloser, error) { return nil, fs.ErrNotExist }
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s, err := ReadScenario("scenario.yaml", data, ScenarioOptions{Open: nothing})
+		if err != nil {
+			if ps, ok := errors.AsType[Problems](err); !ok || len(ps) == 0 {
+				t.Errorf("not told as problems: %v", err)
+			}
+			return
+		}
+		if len(s.Sources) == 0 || len(s.Machines) == 0 || len(s.Policies) < 2 || s.Length <= s.Warmup {
+			t.Errorf("accepted, and cannot be run: %+v", s)
+		}
+		for _, p := range s.Policies {
+			if len(p.Principals) != len(s.Sources) || p.Table.Validate() != nil {
+				t.Errorf("policy %s is not whole", p.Name)
+			}
+		}
+	})
+}
