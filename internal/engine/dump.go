@@ -93,6 +93,11 @@ func (p *pool) view(now time.Time, limit int) PoolView {
 		if pl := p.keeps(); pl != nil && !g.Pool {
 			v.Gathering.Backend = pl.Backend.ID
 		}
+		for c, it := range g.Overtaken {
+			if it != nil {
+				v.Gathering.Overtaken[c] = it.Value.(*request).call.ID
+			}
+		}
 	}
 	for _, pl := range p.shown() {
 		if len(v.Backends) == limit {

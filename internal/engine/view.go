@@ -65,6 +65,10 @@ type GatherView struct {
 	Backend sluice.BackendID // that is kept; empty for a part of the pool
 	Passed  int64            // work of later requests that were served before it
 	Most    int64            // of that, until what is free was kept for it
+
+	// Overtaken is, for each class, a request that does not fit and which those of the
+	// class that are ahead of it may not pass meanwhile; empty if none was held back.
+	Overtaken [sluice.NumClasses]sluice.RequestID
 }
 
 // BackendView is one backend's load and health.

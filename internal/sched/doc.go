@@ -44,7 +44,9 @@
 //     requests gain no more than that over any time. Then one backend is kept for
 //     it, the one with most room, or, where it lacks a part of the pool, all of it;
 //     reserves, headroom and what is due no later than it apart, the last up to its
-//     cost once more. One head gathers at a time.
+//     cost once more. One head gathers at a time. Meanwhile each head that does not fit
+//     keeps back those of its class that are ahead of it by more than it lets pass: else
+//     small requests would get away from it for as long as others gather.
 //
 // Apart from these, when Next answers nil no head of a flow and size class waits
 // while one backend fits it in every dimension.
@@ -66,9 +68,9 @@
 //
 //	|ΔS_f/w_f − ΔS_g/w_g| ≤ 2·(C + B)/w_min
 //
-// A head that does not fit adds at most its own cost, once per size class, and what
-// other backends serve while the one that is kept for it drains. It stays the least
-// in virtual time meanwhile, so its flow makes up for it.
+// A head that does not fit adds at most its own cost, once per size class: what is
+// ahead of it by more waits with it. It stays the least in virtual time meanwhile, so
+// its flow makes up for it.
 //
 // # How long a head waits
 //

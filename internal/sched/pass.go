@@ -11,23 +11,24 @@ func (q *Queue) fits(it *Item, room Room) bool {
 	return (first || !q.closed) && q.passable(it) && room.Fits(it, first)
 }
 
-// mayPass reports whether an item that fits may pass those that do not.
+// mayPass reports whether an item that fits may pass those that do not. What runs in
+// its class's headroom passes those of other classes.
 func (q *Queue) mayPass(it *Item, room Room) bool {
-	if q.First(it) {
+	if q.ownTurn(it) {
 		return true
 	}
+	inside := q.privileged(it)
+	if q.gathers != nil {
+		return !q.keptBack(it, room)
+	}
+	if b := q.ownHead(it, room); b != nil && q.hold(b, it) {
+		return false
+	}
 	for _, b := range q.blocked {
-		if q.gathers != nil {
-			break // one at a time: the others wait for their turn to gather
-		}
-		if b == it || !b.Backends.meets(&it.Backends) {
+		if b == it || !b.Backends.meets(&it.Backends) || inside && b.tenant.class != it.tenant.class {
 			continue
 		}
-		if q.leads >= 0 && q.leads < maxLeads && it.leads(b) {
-			q.leads++
-			if q.held == nil {
-				q.held = b
-			}
+		if q.hold(b, it) {
 			return false // another may pass
 		}
 		if b.passed+it.Cost <= b.Cost && (q.leads < maxLeads || !it.leads(b)) {
@@ -37,8 +38,61 @@ func (q *Queue) mayPass(it *Item, room Room) bool {
 		if q.closed || !room.Fits(it, false) {
 			return false
 		}
+		break // one at a time: the others wait for their turn to gather
 	}
 	return true
+}
+
+// keptBack reports whether an item is ahead of a head of its class that does not fit,
+// by more than that one lets pass, while something is gathered. The head waits, for
+// what is gathered or for its turn, and those ahead of it with it, whatever other
+// backends could serve: nothing else would bound by how much they get away.
+func (q *Queue) keptBack(it *Item, room Room) bool {
+	if q.leads >= maxLeads {
+		return false
+	}
+	c := it.tenant.class
+	overtaken := func(b *Item) bool {
+		if b == it || b.tenant.class != c || !b.Backends.meets(&it.Backends) || !it.leads(b) {
+			return false
+		}
+		q.leads++
+		q.overtaken[c.index] = b
+		return true
+	}
+	if overtaken(q.gathers) {
+		return true
+	}
+	for _, b := range q.blocked {
+		if overtaken(b) {
+			return true
+		}
+	}
+	own := q.ownHead(it, room)
+	return own != nil && overtaken(own)
+}
+
+// hold keeps an item back that is ahead of a head, until nothing else may start.
+func (q *Queue) hold(b, it *Item) bool {
+	if q.leads < 0 || q.leads >= maxLeads || !it.leads(b) {
+		return false
+	}
+	q.leads++
+	if q.held == nil {
+		q.held = b
+	}
+	return true
+}
+
+// ownHead is the head of another project of the item's tenant that is due first, does
+// not fit and that the item is ahead of; nil if there is none. Those of a tenant that
+// is not due itself are not looked at otherwise.
+func (q *Queue) ownHead(it *Item, room Room) *Item {
+	b := it.line.node.seat.head()
+	if b.project == it.project || !it.leads(b) || q.fits(b, room) {
+		return nil
+	}
+	return b
 }
 
 // maxLeads bounds how many are looked at that are ahead of a head already, for one
@@ -61,8 +115,12 @@ func (it *Item) leads(b *Item) bool {
 
 // First reports whether what Next has picked may have the backend that is kept
 // for another item.
-func (q *Queue) First(it *Item) bool {
-	return q.gathers == it || it.contract != nil || q.privileged(it) || q.entitled(it)
+func (q *Queue) First(it *Item) bool { return q.ownTurn(it) || q.privileged(it) }
+
+// ownTurn reports whether an item passes everything: it gathers, is inside of a
+// contract, or is due as early as what gathers.
+func (q *Queue) ownTurn(it *Item) bool {
+	return q.gathers == it || it.contract != nil || q.entitled(it)
 }
 
 // pass counts what a dispatch takes of the allowance of those that it passes.

@@ -1,6 +1,10 @@
 package sched
 
-import "time"
+import (
+	"time"
+
+	"sluice"
+)
 
 // Room is what a queue asks about the backends of its pool, now.
 type Room interface {
@@ -30,7 +34,7 @@ func (q *Queue) Next(now time.Time, room Room) *Item {
 		return q.oldest(room)
 	}
 	q.capacity, q.free = room.Capacity()
-	q.held, q.leads = nil, 0
+	q.held, q.leads, q.overtaken = nil, 0, [sluice.NumClasses]*Item{}
 	q.regather(room)
 	it := q.next(now, room)
 	if it != nil || q.held == nil || q.gathers != nil {

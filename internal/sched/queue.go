@@ -66,13 +66,14 @@ type Queue struct {
 	lots    map[any][]*line // parked lines, by what they wait for
 	due     deadlines
 
-	capacity Amounts // of the backends that can be used; 0 is unbounded
-	free     Amounts // of them
-	blocked  []*Item // what the last Next passed over, in order
-	gathers  *Item   // what becomes free is kept for it
-	closed   bool    // it waits for the pool's part, not for one backend
-	held     *Item   // of blocked: what could pass it is ahead of it
-	leads    int     // how many such were looked at; -1: no more
+	capacity  Amounts                  // of the backends that can be used; 0 is unbounded
+	free      Amounts                  // of them
+	blocked   []*Item                  // what the last Next passed over, in order
+	gathers   *Item                    // what becomes free is kept for it
+	closed    bool                     // it waits for the pool's part, not for one backend
+	held      *Item                    // of blocked: what could pass it is ahead of it
+	leads     int                      // how many such were looked at; -1: no more
+	overtaken [sluice.NumClasses]*Item // while another gathers: a head of the class that those ahead of it may not pass
 
 	pace  pace
 	spare spare
@@ -191,6 +192,9 @@ func (q *Queue) Remove(it *Item, how Exit) {
 func (q *Queue) takeOut(it *Item) {
 	if q.gathers == it {
 		q.gathers, q.closed = nil, false
+	}
+	if b := &q.overtaken[it.tenant.class.index]; *b == it {
+		*b = nil
 	}
 	q.due.remove(it)
 	q.unage(it)

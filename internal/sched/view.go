@@ -127,6 +127,10 @@ type GatherView struct {
 	Passed int64 // cost of what was served before it though it came later
 	Most   int64 // of that, its allowance
 	Pool   bool  // it lacks a part of the pool, not room on one backend
+
+	// Overtaken is, for each class, a head that those of the class which are ahead of
+	// it may not pass meanwhile; nil if none was held back.
+	Overtaken [sluice.NumClasses]*Item
 }
 
 // Passed is the work of what was served before a waiting item though it came
@@ -222,7 +226,7 @@ func (q *Queue) Gathers() *GatherView {
 	if q.gathers == nil {
 		return nil
 	}
-	return &GatherView{Item: q.gathers, Passed: q.gathers.passed, Most: q.gathers.Cost, Pool: q.closed}
+	return &GatherView{Item: q.gathers, Passed: q.gathers.passed, Most: q.gathers.Cost, Pool: q.closed, Overtaken: q.overtaken}
 }
 
 // Flows is at most limit tenants of each class: those that fill most of the queue,

@@ -2,6 +2,7 @@ package fair
 
 import (
 	"math/bits"
+	"slices"
 	"time"
 
 	"sluice"
@@ -110,7 +111,7 @@ func (w *conserving) check(at time.Duration) error {
 		if len(w.waiting[id]) == 0 {
 			continue
 		}
-		fit := map[sluice.BackendID]int{} // a request that it could start
+		fit := map[sluice.BackendID][]int{} // requests that it could start
 		for _, req := range w.heads(id) {
 			q := &w.log.Requests[req]
 			if limit := w.limits[q.Tenant]; limit > 0 && w.running[q.Tenant] >= limit || !w.lent(p, q) {
@@ -118,7 +119,7 @@ func (w *conserving) check(at time.Duration) error {
 			}
 			for _, b := range p.Backends {
 				if !w.down[b.ID] && b.Weight > 0 && fits(w.caps[b.ID], plus(w.used[b.ID], need(q, w.caps[b.ID]), 1)) {
-					fit[b.ID] = req
+					fit[b.ID] = append(fit[b.ID], req)
 				}
 			}
 		}
@@ -133,10 +134,39 @@ func (w *conserving) check(at time.Duration) error {
 				continue
 			}
 			delete(fit, g.Backend)
+			if err := w.overtaken(at, id, g, fit); err != nil {
+				return err
+			}
 		}
-		for b, req := range fit {
+		for b, reqs := range fit {
+			req := slices.Min(reqs)
 			q := &w.log.Requests[req]
 			return violation("work conservation", at, "request %d of %s (%+v) waits and %s has %+v of %+v in use; gathering %v", req, q.Tenant, need(q, w.caps[b]), b, w.used[b], w.caps[b], w.gathers)
+		}
+	}
+	return nil
+}
+
+// overtaken takes out of what fits what is kept back behind a head that does not,
+// while another gathers: those of its class that have had more than it, by more than
+// it lets pass. What each has had is not known from the log as the queue counts it,
+// but the head must wait, and fit nowhere but where room is kept for another.
+func (w *conserving) overtaken(at time.Duration, id sluice.PoolID, g Gather, fit map[sluice.BackendID][]int) error {
+	for class, b := range g.Overtaken {
+		if b < 0 {
+			continue
+		}
+		if _, waits := w.waiting[id][b]; !waits || w.log.Requests[b].Class != sluice.Class(class) {
+			return violation("work conservation", at, "others are kept back behind request %d, which does not wait in their class", b)
+		}
+		for on, reqs := range fit {
+			if slices.Contains(reqs, b) {
+				return violation("work conservation", at, "others are kept back behind request %d, which %s fits", b, on)
+			}
+			fit[on] = slices.DeleteFunc(reqs, func(req int) bool { return w.log.Requests[req].Class == sluice.Class(class) })
+			if len(fit[on]) == 0 {
+				delete(fit, on)
+			}
 		}
 	}
 	return nil

@@ -71,6 +71,10 @@ type State struct {
 type Gather struct {
 	Req     int
 	Backend sluice.BackendID // that is kept; empty: the pool's part is
+
+	// Overtaken is, for each class, a request that does not fit, and which those of the
+	// class that are ahead of it may not pass meanwhile; -1 if there is none.
+	Overtaken [sluice.NumClasses]int
 }
 
 // Log is one run: everything that the oracles may know.

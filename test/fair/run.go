@@ -497,7 +497,13 @@ func (r *run) gauge() {
 	s := &State{Open: v.Open, Running: v.Running, Waiting: map[sluice.PoolID]int{}, Gathers: map[sluice.PoolID]Gather{}, Backends: map[sluice.BackendID]route.Capacity{}}
 	for _, p := range v.Pools {
 		if p.Gathering != nil {
-			s.Gathers[p.ID] = Gather{requestIndex(p.Gathering.Request), p.Gathering.Backend}
+			g := Gather{Req: requestIndex(p.Gathering.Request), Backend: p.Gathering.Backend}
+			for c, id := range p.Gathering.Overtaken {
+				if g.Overtaken[c] = -1; id != "" {
+					g.Overtaken[c] = requestIndex(id)
+				}
+			}
+			s.Gathers[p.ID] = g
 		}
 		s.Waiting[p.ID] = p.Waiting
 		for _, b := range p.Backends {
