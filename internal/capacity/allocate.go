@@ -93,7 +93,7 @@ type Model struct {
 	Profile  string `json:"profile" jsonschema:"what one replica of it is: a name that sluice capacity profiles lists"`
 	Weight   int64  `json:"weight,omitempty" jsonschema:"how much its demand counts beside others'; 1 if left out"`
 	Min      int64  `json:"min,omitempty" jsonschema:"replicas that it has in any case"`
-	Headroom Share  `json:"headroom,omitempty" jsonschema:"part of its engines' time to keep free, for its latency target: 20%"`
+	Headroom Share  `json:"headroom,omitzero" jsonschema:"part of its engines' time to keep free, for its latency target: 20%"`
 	RPS      *Rate  `json:"rps,omitempty" jsonschema:"requests per second of all rows together, which share is of"`
 	Demand   []Row  `json:"demand" jsonschema:"what is asked of it"`
 }

@@ -79,7 +79,9 @@
 //
 // # What it does not do
 //
-// It reads no file, no ledger and no clock, and knows no price. It plans means:
+// It reads no file, no ledger and no clock, and knows no price. What a workload
+// finds cached is the workload's to say: a profile's own prefix cache is left
+// aside. It plans means:
 // that a queue forms below capacity, and how long, is for the tabletop to show.
 // It has no part in any decision of the gateway; the engine never imports it.
 package capacity

@@ -17,7 +17,7 @@ import (
 // that is the most spread, and memory, which grows with the square, is never
 // planned too small. Long adds requests beside these.
 type Lengths struct {
-	Mean Amount `json:"mean,omitempty" jsonschema:"tokens of a request on average, Long left aside: 1500, 2k"`
+	Mean Amount `json:"mean,omitzero" jsonschema:"tokens of a request on average, Long left aside: 1500, 2k"`
 	P50  Tokens `json:"p50,omitempty" jsonschema:"tokens that half of the requests do not exceed"`
 	P90  Tokens `json:"p90,omitempty" jsonschema:"tokens that nine in ten do not exceed"`
 	P99  Tokens `json:"p99,omitempty" jsonschema:"tokens that 99 in 100 do not exceed"`

@@ -14,16 +14,16 @@ type Row struct {
 	RPM      *Amount `json:"rpm,omitempty" jsonschema:"requests per minute, in place of rps"`
 	Input    Lengths `json:"input" jsonschema:"tokens of the prompt: 1500, or 1500,2%:100k, or mean, p50, p90, p99, max and long"`
 	Output   Lengths `json:"output" jsonschema:"tokens of the answer, in the same form"`
-	CacheHit Share   `json:"cache_hit,omitempty" jsonschema:"part of the input that the prefix cache has: 60%"`
-	Retries  Part    `json:"retries,omitempty" jsonschema:"attempts beyond the first, per request: 10%"`
+	CacheHit Share   `json:"cache_hit,omitzero" jsonschema:"part of the input that the prefix cache has: 60%"`
+	Retries  Part    `json:"retries,omitzero" jsonschema:"attempts beyond the first, per request: 10%"`
 }
 
 // Fleet is what a file says of the machines.
 type Fleet struct {
 	Profile string `json:"profile,omitempty" jsonschema:"what one replica is: a name that sluice capacity profiles lists"`
 	GPUs    int64  `json:"gpus,omitempty" jsonschema:"GPUs of the fleet; left out: as many as are needed"`
-	Lose    Share  `json:"lose,omitempty" jsonschema:"part of the GPUs that may fail together: 25%"`
-	Target  Share  `json:"target,omitempty" jsonschema:"part of the engines' time that may be planned for: 80%; left out: all of it"`
+	Lose    Share  `json:"lose,omitzero" jsonschema:"part of the GPUs that may fail together: 25%"`
+	Target  Share  `json:"target,omitzero" jsonschema:"part of the engines' time that may be planned for: 80%; left out: all of it"`
 }
 
 // MixFile is a workload of several rows before and after a change.

@@ -22,6 +22,12 @@ type capacityCmd struct {
 	Calibrate capacityCalibrateCmd `cmd:"" help:"Measure a live replica and fit a profile to it. It costs tokens; nobody else should use it meanwhile."`
 }
 
+// Help is what stands under the line of usage.
+func (capacityCmd) Help() string {
+	return "sluice capacity --rps 120 --input 800 --output 300 --gpus 8 --lose 25%\n\nsluice capacity --mix FILE\n\n" +
+		"The flags of these are those of sluice capacity plan --help; docs/capacity.md explains the answer."
+}
+
 // machines are the flags of a fleet.
 type machines struct {
 	GPUs    int64  `name:"gpus" help:"GPUs of the fleet; left out: as many as are needed." placeholder:"G"`
