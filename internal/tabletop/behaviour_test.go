@@ -148,12 +148,23 @@ func TestActs(t *testing.T) {
 	}
 }
 
-// TestWatch follows one request through its life.
+// TestWatch follows one request through its life, and one that finds no room.
 func TestWatch(t *testing.T) {
 	s := world(1, benchProfile(), tenant("a", 5, 1000, 200))
+	told(t, s, []string{"request 7 comes up", "submission 1: estimated", "it joins the queue", "attempt 1 gets a place on b0", "its first token", "settled as completed", "it has ended: completed"})
+	s.Policies[0].Principals[0].Policy.Limits[sluice.ScopeTenant] = []sluice.Limit{{Dimension: sluice.Requests, Window: sluice.PerMinute, Amount: 3}}
+	s.Sources[0].Client.Retry = Retry{Max: 1, Backoff: time.Second}
+	told(t, s, []string{
+		"request 7 comes up", "submission 1 is refused: rate_limited, too many requests; tenant a has a limit of 3 requests", "the client comes again in 1s",
+		"submission 2 is refused: rate_limited", "it has ended: rejected",
+	})
+}
+
+// told fails unless the steps of the seventh request begin as wanted.
+func told(t *testing.T, s *Scenario, want []string) {
+	t.Helper()
 	var steps []Step
 	mustRun(t, s, Options{Watch: 7, Tell: func(x Step) { steps = append(steps, x) }})
-	want := []string{"request 7 comes up", "submission 1: estimated", "it joins the queue", "attempt 1 gets a place on b0", "its first token", "settled as completed", "it has ended: completed"}
 	for i, w := range want {
 		if i >= len(steps) || len(steps[i].Text) < len(w) || steps[i].Text[:len(w)] != w || steps[i].Request != 7 || i > 0 && steps[i].At < steps[i-1].At {
 			t.Fatalf("step %d: got %+v, want %q", i, steps, w)

@@ -59,6 +59,28 @@
 //   - Memory grows with what is open, with sources, phases and buckets, not with
 //     requests.
 //
+// # Mutations
+//
+// What the tests are for, found by breaking the code on purpose:
+//
+//	broken                                              fails
+//	the gateway is told the answer's length             TestTrueLengthsAreNotRead
+//	what it is told of the input depends on it          TestTrueLengthsAreNotRead
+//	a report runs ahead of what has been generated      TestTrueLengthsAreNotRead
+//	a request is lost when its client leaves            TestProperties, TestPatience
+//	a machine goes on for a client that has left        TestProperties
+//	arrivals come when the run is over                  TestProperties
+//	a client leaves though its answer has begun         TestPatience, TestRetryWave
+//	who leaves by its own will counts as badly served   TestLeaving
+//	sources draw alike                                  TestDice
+//	a change of the rate waits for the next arrival     TestRateChangesAtOnce
+//	a cut answer is charged what was seen alone         control TestEnds
+//	a failed attempt is not charged                     control TestFurtherAttempt
+//	nothing is learned                                  control TestEstimatesAreLearned
+//	the bound looks at what is in flight now            TestFairnessAgainstModel
+//	what was taken does not replace the estimate        TestFairnessAgainstModel
+//	one good second is a recovery                       TestExpectations
+//
 // # What it does not do
 //
 // It reads no file (config does), draws no chart (report does) and opens no

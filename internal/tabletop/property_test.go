@@ -165,6 +165,9 @@ func TestDrawsAreOfTheRequest(t *testing.T) {
 	if got := drawn(t, world(3, fleet.Llama7BOnA10G(), b, a), "sluice", "a"); got != base {
 		t.Error("the order of sources changed this one's requests")
 	}
+	if drawn(t, s, "sluice", "b") == base {
+		t.Error("two sources have the same requests")
+	}
 	a.Input = Lengths{Mean: 7}
 	c := world(1, fleet.Llama7BOnA10G(), a, b)
 	if got := drawn(t, c, "sluice", "a"); got == base {
@@ -183,6 +186,7 @@ func drawn(t *testing.T, s *Scenario, policy, name string) uint64 {
 	p.watched = watched{number: -1, to: func(st Step) {
 		if _, what, ok := strings.Cut(st.Text, " comes up: "); ok && strings.Contains(what, "tenant "+name+",") {
 			n++
+			_, what, _ = strings.Cut(what, "class") // what follows does not name the source
 			h = mix(h ^ hashName(fmt.Sprint(st.At, what)))
 		}
 	}}
@@ -191,4 +195,31 @@ func drawn(t *testing.T, s *Scenario, policy, name string) uint64 {
 		t.Fatalf("%d requests of %s", n, name)
 	}
 	return h
+}
+
+// TestDice: what is drawn depends on seed, source, request and purpose, and on
+// nothing else.
+func TestDice(t *testing.T) {
+	a, b := newDice(1), newDice(2)
+	seen := map[uint64]string{}
+	for _, d := range []*dice{a, b} {
+		for source := range uint64(4) {
+			for n := range int64(50) {
+				for purpose := range uint64(6) {
+					what := fmt.Sprint(d.seed, source, n, purpose)
+					v := d.of(source, n, purpose).Uint64()
+					if was, ok := seen[v]; ok {
+						t.Fatalf("%s draws what %s did", what, was)
+					}
+					seen[v] = what
+				}
+			}
+		}
+	}
+	first := a.of(3, 9, 2).Uint64()
+	a.of(3, 9, 2).NormFloat64()
+	a.stream(3, 2).Uint64()
+	if again := newDice(1).of(3, 9, 2).Uint64(); again != first || a.of(3, 9, 2).Uint64() != first {
+		t.Error("the same draw twice gave two things")
+	}
 }
