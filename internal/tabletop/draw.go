@@ -34,13 +34,13 @@ func newDice(seed uint64) *dice {
 
 // of is valid until the next call.
 func (d *dice) of(source uint64, n int64, purpose uint64) *rand.Rand {
-	d.pcg.Seed(mix(d.seed^source^mix(purpose)), mix(uint64(n)))
+	d.pcg.Seed(mix(mix(d.seed^source)+purpose), mix(uint64(n)))
 	return d.rand
 }
 
 // stream is a source's own, for what comes one after another.
 func (d *dice) stream(source, purpose uint64) *rand.Rand {
-	return rand.New(rand.NewPCG(mix(d.seed^source^mix(purpose)), 0))
+	return rand.New(rand.NewPCG(mix(mix(d.seed^source)+purpose), 0))
 }
 
 // mix is the finaliser of SplitMix64: neighbouring numbers become unlike ones.
