@@ -73,7 +73,7 @@ func (e *Engine) post(now time.Time, r *request, res Result) {
 func (e *Engine) free(now time.Time, r *request, why sluice.Reason, retryAfter time.Duration) {
 	pl := r.place
 	pl.Give(r.taken)
-	r.place, r.taken = nil, route.Need{}
+	r.place, r.taken = nil, route.Taken{}
 	e.running--
 	if pl.Health.Ended(now, why, retryAfter) {
 		e.healthChanged(now)

@@ -93,11 +93,12 @@ func (e *Engine) NextWake() (at time.Time, ok bool) {
 // to another pool.
 func (e *Engine) serve(now time.Time, p *pool) (moved bool) {
 	moved = e.evacuate(now, p)
-	if !p.open(now) {
-		return moved
-	}
 	p.room = room{p: p, now: now}
-	for it := p.queue.Next(now, &p.room); it != nil; it = p.queue.Next(now, &p.room) {
+	for p.open(now) {
+		it := p.queue.Next(now, &p.room)
+		if it == nil {
+			break
+		}
 		r := it.Value.(*request)
 		if r.attempt > 0 && p.choose(now, r) < 0 {
 			e.deny(now, r)

@@ -26,7 +26,8 @@ type request struct {
 	pool  *pool // where it waits or runs
 	item  sched.Item
 	place *route.Place // where it runs
-	taken route.Need   // what it takes of the place
+	taken route.Taken  // what it takes of the place
+	fit   fit
 
 	attempt int
 	worked  int64 // cost of attempts that have ended

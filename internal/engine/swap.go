@@ -84,6 +84,7 @@ func (e *Engine) renew(p *pool, spec *route.Pool) *pool {
 		sched.Bounds{Requests: part(q.Requests, q.PerTenant), Bytes: part(q.Bytes, q.PerTenant), Work: sluice.Tokens(part(int64(q.Work), q.PerTenant))})
 	before := slices.Concat(leaving, places)
 	p.places = make([]*route.Place, 0, len(spec.Backends))
+	p.version++
 	var joining []*route.Place
 	for _, b := range spec.Backends {
 		pl := e.places[b.ID]

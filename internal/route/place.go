@@ -5,55 +5,8 @@ import (
 	"time"
 
 	"sluice"
-	"sluice/internal/price"
 	"sluice/internal/sched"
 )
-
-// Row is what the backend is billed at: its price, else the configured ceiling,
-// else nil.
-func (b *Backend) Row() *price.Row {
-	if b.Price != nil {
-		return b.Price
-	}
-	return b.Ceiling
-}
-
-// Need is what one attempt takes of a backend.
-type Need struct {
-	KV      sluice.Tokens
-	Prefill sluice.Tokens // until the first token
-	Input   sluice.Tokens // of the provider's rates
-	Output  sluice.Tokens
-
-	held  [NumRates]held
-	spent [NumRates]int64
-	known bool
-
-	begun attempt
-}
-
-// attempt is what is known of how an attempt goes.
-type attempt struct {
-	at, told time.Time     // of the dispatch, and of the last Progressed
-	prefill  sluice.Tokens // uncached input
-	running  int64         // attempts there right after the dispatch
-	tokens   sluice.Tokens // so far, of one choice
-}
-
-// NeedOf is the need of a request.
-func NeedOf(w sluice.Work) Need {
-	return Need{KV: w.KV(), Prefill: max(0, w.Input-w.CachedInput), Input: w.Input, Output: w.OutputHold}
-}
-
-// within clamps a need to a backend's memory and prefill: what is larger runs alone.
-func (n *Need) within(kv, prefill sluice.Tokens) {
-	if kv > 0 {
-		n.KV = min(n.KV, kv)
-	}
-	if prefill > 0 {
-		n.Prefill = min(n.Prefill, prefill)
-	}
-}
 
 // Place is one backend and what runs on it. Its identity outlives tables: a new
 // table replaces Backend.
@@ -72,6 +25,7 @@ type Place struct {
 	tuned *Backend  // what limit and rates are set to
 	limit sched.Limit
 	rates [NumRates]bucket
+	rated bool      // some rate is known
 	until time.Time // the earliest that rates have room for something they had none for; zero if nothing was paced since
 	load  Load      // as of the last scrape
 
@@ -126,13 +80,32 @@ func (p *Place) tune() {
 			*b = bucket{}
 		}
 	}
+	p.known()
 	p.tuned = p.Backend
+}
+
+// known notes whether some rate is.
+func (p *Place) known() {
+	p.rated = false
+	for r := range p.rates {
+		p.rated = p.rated || p.rates[r].amount > 0
+	}
+}
+
+// Rated reports whether some rate of the backend's provider is known.
+func (p *Place) Rated() bool {
+	p.tick(p.now)
+	return p.rated
 }
 
 // Slots is how many attempts the backend takes at a time as of the latest moment:
 // its configured concurrency, or what is found to be good for it.
 func (p *Place) Slots() int64 {
 	p.tick(p.now)
+	return p.slots()
+}
+
+func (p *Place) slots() int64 {
 	return p.load.slots(p.now, p.limit.Value(), p.limit.Adaptive())
 }
 
@@ -178,7 +151,7 @@ func (p *Place) KVCapacity() sluice.Tokens {
 // request.
 func (p *Place) Open(now time.Time) bool {
 	now = p.tick(now)
-	return p.running < p.Slots() && p.Backend.Weight > 0 && p.Health.Usable(now) && !p.paced(&[NumRates]int64{1, 1, 1, 1})
+	return p.running < p.slots() && p.Backend.Weight > 0 && p.Health.Usable(now) && !p.paced(&[NumRates]int64{1, 1, 1, 1})
 }
 
 // Usable tells why the place cannot take a request now, Chosen if it can.
@@ -189,13 +162,15 @@ func (p *Place) Usable(now time.Time, n Need) Left {
 	}
 	c, kv := &p.Backend.Capacity, p.KVCapacity()
 	n.within(kv, c.PrefillTokens)
-	if p.running >= p.Slots() ||
+	if p.running >= p.slots() ||
 		kv > 0 && p.KVUsed(now)+n.KV > kv && p.running > 0 ||
 		c.PrefillTokens > 0 && p.prefill+n.Prefill > c.PrefillTokens {
 		return LeftFull
 	}
-	if amounts := n.amounts(); p.paced(&amounts) {
-		return LeftPaced
+	if p.rated {
+		if amounts := n.amounts(); p.paced(&amounts) {
+			return LeftPaced
+		}
 	}
 	return Chosen
 }
@@ -209,6 +184,9 @@ func (p *Place) KVUsed(now time.Time) sluice.Tokens {
 // paced reports whether some rate does not have its amount now, and remembers
 // when all of them will.
 func (p *Place) paced(amounts *[NumRates]int64) bool {
+	if !p.rated {
+		return false
+	}
 	now := p.since(p.now)
 	at := p.fitsAt(now, amounts)
 	if at <= now {
@@ -249,28 +227,30 @@ func (p *Place) RoomAt(now time.Time, n Need) time.Time {
 
 // Take puts an attempt there and returns what it takes, to be given to Progressed,
 // Answered and Give.
-func (p *Place) Take(now time.Time, n Need) Need {
+func (p *Place) Take(now time.Time, n Need) Taken {
 	now = p.tick(now)
-	prefill := n.Prefill
-	n.within(p.KVCapacity(), p.Backend.Capacity.PrefillTokens)
-	for r, amount := range n.amounts() {
-		p.rates[r].refill(p.since(now))
-		n.held[r] = p.rates[r].take(amount)
+	t := Taken{Need: n}
+	t.within(p.KVCapacity(), p.Backend.Capacity.PrefillTokens)
+	if p.rated {
+		for r, amount := range n.amounts() {
+			p.rates[r].refill(p.since(now))
+			t.held[r] = p.rates[r].take(amount)
+		}
 	}
 	p.running++
-	p.kv += n.KV
-	p.prefill += n.Prefill
+	p.kv += t.KV
+	p.prefill += t.Prefill
 	p.turn += stride / uint64(max(p.Backend.Weight, 1))
 	p.Health.started(now)
-	n.begun = attempt{at: now, prefill: prefill, running: p.running}
-	return n
+	t.begun = attempt{at: now, prefill: n.Prefill, running: p.running}
+	return t
 }
 
 // Progressed tells how much output an attempt has, over choices that are generated
 // side by side: the first time that there is any, and from then on now and again.
-func (p *Place) Progressed(now time.Time, n *Need, output sluice.Tokens, choices int64) {
+func (p *Place) Progressed(now time.Time, t *Taken, output sluice.Tokens, choices int64) {
 	now = p.tick(now)
-	a := &n.begun
+	a := &t.begun
 	output /= sluice.Tokens(max(choices, 1))
 	s := sched.Sample{InFlight: p.running}
 	switch {
@@ -287,9 +267,9 @@ func (p *Place) Progressed(now time.Time, n *Need, output sluice.Tokens, choices
 
 // Completed tells that an attempt has come to its end, and all its output. One
 // that was not told of before came in one piece.
-func (p *Place) Completed(now time.Time, n *Need, output sluice.Tokens, choices int64) {
+func (p *Place) Completed(now time.Time, t *Taken, output sluice.Tokens, choices int64) {
 	now = p.tick(now)
-	a := &n.begun
+	a := &t.begun
 	output /= sluice.Tokens(max(choices, 1))
 	s := sched.Sample{InFlight: p.running, Ended: true}
 	switch whole := max(now.Sub(a.at), 1); {
@@ -308,24 +288,27 @@ func (p *Place) Completed(now time.Time, n *Need, output sluice.Tokens, choices 
 const wholeTokens = 64
 
 // Answered frees the prefill of an attempt: its first token has come.
-func (p *Place) Answered(n *Need) {
-	p.prefill -= n.Prefill
-	n.Prefill = 0
+func (p *Place) Answered(t *Taken) {
+	p.prefill -= t.Prefill
+	t.Prefill = 0
 }
 
 // Give takes an attempt away, and puts right what it held of the provider's rates
 // if Spent was told what it took.
-func (p *Place) Give(n Need) {
+func (p *Place) Give(t Taken) {
 	p.running--
-	p.kv -= n.KV
-	p.prefill -= n.Prefill
+	p.kv -= t.KV
+	p.prefill -= t.Prefill
+	if !p.rated {
+		return
+	}
 	for r := range p.rates {
-		used := n.held[r].n
-		if n.known {
-			used = n.spent[r]
+		used := t.held[r].n
+		if t.known {
+			used = t.spent[r]
 		}
 		p.rates[r].refill(p.since(p.now))
-		p.rates[r].settle(n.held[r], used)
+		p.rates[r].settle(t.held[r], used)
 	}
 }
 
@@ -334,6 +317,7 @@ func (p *Place) Hint(now time.Time, h Hint) {
 	now = p.tick(now)
 	if h.Rate < NumRates {
 		p.rates[h.Rate].hint(p.since(now), p.since(h.At), h)
+		p.known()
 	}
 }
 

@@ -4,8 +4,6 @@ import (
 	"math"
 	"math/bits"
 	"time"
-
-	"sluice"
 )
 
 // Rate is one of the rates that a provider limits.
@@ -201,20 +199,4 @@ func (b *bucket) pause(now int64, d time.Duration) {
 	b.refill(now)
 	b.lower(0)
 	b.at = max(b.at, now+int64(max(d, 0)))
-}
-
-// amounts is what a need takes of each rate.
-func (n *Need) amounts() [NumRates]int64 {
-	return [NumRates]int64{RateRequests: 1, RateInput: int64(n.Input), RateOutput: int64(n.Output), RateTokens: int64(n.Input + n.Output)}
-}
-
-// Spent notes what the attempt really took, for Give. Without it all that was held
-// counts as used.
-func (n *Need) Spent(u sluice.Usage, why sluice.Reason) {
-	n.known, n.spent = true, [NumRates]int64{}
-	in, out := int64(max(0, u.InputTotal())), int64(max(0, u.OutputTotal()))
-	n.spent = [NumRates]int64{RateRequests: 1, RateInput: in, RateOutput: out, RateTokens: in + out}
-	if why == sluice.UpstreamConnect || why == sluice.UpstreamTLS { // it never saw the request
-		n.spent[RateRequests] = 0
-	}
 }

@@ -27,7 +27,7 @@ func TestRatesAgainstModel(t *testing.T) {
 		amount := rapid.Int64Range(1, 5000).Draw(t, "amount")
 		p := paced(Rates{RateTokens: amount})
 		now := start
-		type live struct{ n Need }
+		type live struct{ n Taken }
 		var running []live
 		took, debt := int64(0), int64(0)
 		for range rapid.IntRange(1, 120).Draw(t, "steps") {
@@ -251,7 +251,7 @@ func TestAnswersMoveTheLimit(t *testing.T) {
 	now := start
 	run := func(token time.Duration, rounds int) {
 		for range rounds {
-			var live []Need
+			var live []Taken
 			for range 16 {
 				live = append(live, p.Take(now, Need{Prefill: 100}))
 			}

@@ -61,6 +61,15 @@ type Backend struct {
 	Longest, Silence time.Duration
 }
 
+// Row is what the backend is billed at: its price, else the configured ceiling,
+// else nil.
+func (b *Backend) Row() *price.Row {
+	if b.Price != nil {
+		return b.Price
+	}
+	return b.Ceiling
+}
+
 // Pool is backends that share a queue.
 type Pool struct {
 	ID       sluice.PoolID

@@ -98,6 +98,9 @@ const MaxBackends = 256
 // Add puts backend i into the set.
 func (s *Set) Add(i int) { s[i/64] |= 1 << (i % 64) }
 
+// Drop takes backend i out of the set.
+func (s *Set) Drop(i int) { s[i/64] &^= 1 << (i % 64) }
+
 // Has reports whether backend i is in the set.
 func (s *Set) Has(i int) bool { return s[i/64]&(1<<(i%64)) != 0 }
 

@@ -1,0 +1,208 @@
+package engine
+
+import (
+	"math"
+	"math/bits"
+	"slices"
+	"time"
+
+	"sluice"
+	"sluice/internal/price"
+	"sluice/internal/route"
+	"sluice/internal/sched"
+)
+
+// pool is a route.Pool with its queue and places. It outlives tables by name.
+type pool struct {
+	id      sluice.PoolID
+	spec    *route.Pool
+	weights route.Cost
+	queue   *sched.Queue
+	places  []*route.Place
+	leaving []*route.Place // taken out of the table while they ran something; for the view
+	left    []route.Left   // scratch: one word per place
+	room    room           // what the queue is shown while it is served
+	kept    *route.Place   // what becomes free there is kept
+	keptFor *sched.Item    // for this one, as long as the queue says that it gathers
+	retries *route.Retries // the engine's
+	shed    time.Time      // when it last had no room for a request that would have waited
+	scanned uint64         // the epoch in which the queue was last searched for requests to move
+	version uint64         // of its places: each table may bring others
+}
+
+// running is how many attempts run on the pool's backends.
+func (p *pool) running() (n int64) {
+	for _, pl := range p.places {
+		n += pl.Running()
+	}
+	return n
+}
+
+// open reports whether some backend could take some request now.
+func (p *pool) open(now time.Time) bool {
+	for _, pl := range p.places {
+		if pl.Open(now) {
+			return true
+		}
+	}
+	return false
+}
+
+// fit is which of a pool's backends may serve a request at all, health and load
+// aside. Every step asks for it, and it stays the same until the table changes or a
+// backend has failed the request.
+type fit struct {
+	pool    *pool
+	version uint64
+	tried   int
+	set     sched.Set
+}
+
+// eligible is the backends that may serve r at all.
+func (p *pool) eligible(r *request) *sched.Set {
+	f := &r.fit
+	if f.pool == p && f.version == p.version && f.tried == len(r.tried) {
+		return &f.set
+	}
+	*f = fit{pool: p, version: p.version, tried: len(r.tried)}
+	ask := r.ask()
+	for i, pl := range p.places {
+		if r.eligible(pl.Backend, &ask) == route.Chosen {
+			f.set.Add(i)
+		}
+	}
+	return &f.set
+}
+
+// judge fills left with a word for every place: may it serve r now?
+func (p *pool) judge(now time.Time, r *request) []route.Left {
+	need, may := r.needOfPlace(), p.eligible(r)
+	p.left = p.left[:0]
+	for i, pl := range p.places {
+		var left route.Left
+		switch {
+		case !may.Has(i):
+			ask := r.ask()
+			left = r.eligible(pl.Backend, &ask)
+		case r.dearer(pl.Backend):
+			left = route.LeftDearer
+		default:
+			left = pl.Usable(now, need)
+		}
+		if left == route.Chosen && r.attempt > 0 && p.retries.AllowsOn(now, pl) != route.Allowed {
+			left = route.LeftRetries
+		}
+		p.left = append(p.left, left)
+	}
+	return p.left
+}
+
+// serves tells how far r could be served by the pool: by no backend at all, by
+// one whose health is in the way, or by one that is at most full.
+func (p *pool) serves(now time.Time, r *request) service {
+	best, may := never, p.eligible(r)
+	for i, pl := range p.places {
+		if !may.Has(i) {
+			continue
+		}
+		if pl.Health.Usable(now) {
+			return serves
+		}
+		best = unhealthy
+	}
+	return best
+}
+
+type service uint8
+
+const (
+	never service = iota
+	unhealthy
+	serves
+)
+
+// wait predicts how long r would wait in the pool; 0 only if it would not.
+func (p *pool) wait(now time.Time, r *request) time.Duration {
+	class, t := r.call.Class, &r.item
+	if !p.queue.Competes(class) {
+		need, may := r.needOfPlace(), p.eligible(r)
+		for i, pl := range p.places {
+			if pl != p.keeps() && may.Has(i) && pl.Usable(now, need) == route.Chosen {
+				return 0
+			}
+		}
+	}
+	wait := p.queue.Wait(class, t.Flow.Tenant, t.Weight, p.running())
+	if p.rated() {
+		wait = max(wait, p.paces(now, r, p.position(r, wait)))
+	}
+	return max(time.Millisecond, wait) // who may not wait must go elsewhere
+}
+
+// rated reports whether some provider's rate is known.
+func (p *pool) rated() bool {
+	for _, pl := range p.places {
+		if pl.Rated() {
+			return true
+		}
+	}
+	return false
+}
+
+// paces predicts when the providers' rates will have let so many requests ahead
+// through that are like r, and r; 0 where they do not stand in the way.
+func (p *pool) paces(now time.Time, r *request, ahead int) (wait time.Duration) {
+	w, may := r.work(r.bound), p.eligible(r)
+	need := [route.NumRates]int64{
+		route.RateRequests: 1, route.RateInput: int64(w.Input), route.RateOutput: int64(w.OutputHold), route.RateTokens: int64(w.Input + w.OutputHold),
+	}
+	for rate, n := range need {
+		left, perMinute, bounded := int64(0), int64(0), true
+		for i, pl := range p.places {
+			if !may.Has(i) || pl.Share(now) == 0 {
+				continue
+			}
+			some, all, known := pl.RateLeft(now, route.Rate(rate))
+			bounded = bounded && known
+			left, perMinute = left+some, perMinute+all
+		}
+		if lacks := n*int64(ahead+1) - left; bounded && perMinute > 0 && lacks > 0 {
+			hi, lo := bits.Mul64(uint64(lacks), uint64(time.Minute))
+			if hi >= uint64(perMinute) {
+				return math.MaxInt64
+			}
+			most, _ := bits.Div64(hi, lo, uint64(perMinute))
+			wait = max(wait, time.Duration(min(most, math.MaxInt64)))
+		}
+	}
+	return wait
+}
+
+// position is about how many requests are served before r, whose predicted wait is
+// known.
+func (p *pool) position(r *request, wait time.Duration) int {
+	return p.queue.Position(r.call.Class, r.item.Flow.Tenant, wait, p.running())
+}
+
+// set is the backends that may serve r at what it holds, health and load aside.
+func (p *pool) set(r *request) sched.Set {
+	may := p.eligible(r)
+	s := *may
+	for i, pl := range p.places {
+		if may.Has(i) && r.dearer(pl.Backend) {
+			s.Drop(i)
+		}
+	}
+	return s
+}
+
+// offers appends what the pool's backends would bill r at, each row once.
+func (p *pool) offers(r *request, to []*price.Row) []*price.Row {
+	may := p.eligible(r)
+	for i, pl := range p.places {
+		if row := pl.Backend.Row(); may.Has(i) && !slices.Contains(to, row) {
+			to = append(to, row)
+		}
+	}
+	return to
+}

@@ -1,0 +1,62 @@
+package route
+
+import (
+	"time"
+
+	"sluice"
+)
+
+// Need is what one attempt asks of a backend.
+type Need struct {
+	KV      sluice.Tokens
+	Prefill sluice.Tokens // until the first token
+	Input   sluice.Tokens // of the provider's rates
+	Output  sluice.Tokens
+}
+
+// NeedOf is the need of a request.
+func NeedOf(w sluice.Work) Need {
+	return Need{KV: w.KV(), Prefill: max(0, w.Input-w.CachedInput), Input: w.Input, Output: w.OutputHold}
+}
+
+// within clamps a need to a backend's memory and prefill: what is larger runs alone.
+func (n *Need) within(kv, prefill sluice.Tokens) {
+	if kv > 0 {
+		n.KV = min(n.KV, kv)
+	}
+	if prefill > 0 {
+		n.Prefill = min(n.Prefill, prefill)
+	}
+}
+
+// amounts is what a need takes of each rate.
+func (n *Need) amounts() [NumRates]int64 {
+	return [NumRates]int64{RateRequests: 1, RateInput: int64(n.Input), RateOutput: int64(n.Output), RateTokens: int64(n.Input + n.Output)}
+}
+
+// Taken is what one attempt has of a backend, and how it goes.
+type Taken struct {
+	Need
+	held  [NumRates]held
+	spent [NumRates]int64
+	known bool
+	begun attempt
+}
+
+// attempt is what is known of how an attempt goes.
+type attempt struct {
+	at, told time.Time     // of the dispatch, and of the last Progressed
+	prefill  sluice.Tokens // uncached input
+	running  int64         // attempts there right after the dispatch
+	tokens   sluice.Tokens // so far, of one choice
+}
+
+// Spent notes what the attempt really took, for Give. Without it all that was held
+// counts as used.
+func (t *Taken) Spent(u sluice.Usage, why sluice.Reason) {
+	in, out := int64(max(0, u.InputTotal())), int64(max(0, u.OutputTotal()))
+	t.known, t.spent = true, [NumRates]int64{RateRequests: 1, RateInput: in, RateOutput: out, RateTokens: in + out}
+	if why == sluice.UpstreamConnect || why == sluice.UpstreamTLS { // it never saw the request
+		t.spent[RateRequests] = 0
+	}
+}
