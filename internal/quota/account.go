@@ -45,18 +45,49 @@ func (o Owner) Compare(p Owner) int {
 	return cmp.Or(cmp.Compare(o.Scope, p.Scope), strings.Compare(o.ID, p.ID), strings.Compare(o.Part, p.Part))
 }
 
-// Account is the counters of one owner.
+// Account is the counters of one owner. What every reservation reads comes first,
+// and the counters lie behind it in the same piece of memory: see newAccount.
 type Account struct {
-	owner    Owner
-	limits   []sluice.Limit // as configured; the caller's slice
-	asked    []sluice.Limit // of a run: the tightest that its requests have asked for
 	counters []counter
-	gauges   uint64               // bit i: counters[i] is a gauge; there are fewer than 64
-	refs     int                  // reservations that refer to it, expired ones included
+	rows     []sluice.Limit // of the counters, in force; the slice of the policy where the two agree
+	gauges   uint64         // bit i: counters[i] is a gauge; there are fewer than 64
+	at       int64          // tick to which it has been brought: see refresh
+	turn     int64          // of the calendar, likewise
+	refs     int32          // reservations that refer to it, expired ones included
+	gone     bool           // forgotten: it is not in the book
+	used     int64          // tick of the last request
+	owner    Owner
+	limits   []sluice.Limit       // as configured; the caller's slice
+	asked    []sluice.Limit       // of a run: the tightest that its requests have asked for
 	born     int64                // tick of a run's first request
-	used     int64                // tick of the last request
-	gone     bool                 // forgotten: it is not in the book
 	peers    *[MaxClaims]*Account // of a key: those that its last request claimed beside it
+}
+
+// newAccount makes an account with room for so many counters in the same piece of
+// memory: to a request, an account whose counters are elsewhere costs as much again.
+func newAccount(o Owner, counters int, tick int64) (a *Account) {
+	switch {
+	case counters <= 2:
+		m := new(struct {
+			Account
+			c [2]counter
+		})
+		a, m.counters = &m.Account, m.c[:0]
+	case counters <= 4:
+		m := new(struct {
+			Account
+			c [4]counter
+		})
+		a, m.counters = &m.Account, m.c[:0]
+	default:
+		m := new(struct {
+			Account
+			c [6]counter
+		})
+		a, m.counters = &m.Account, m.c[:0]
+	}
+	a.owner, a.born, a.used, a.at = o, tick, tick, tick
+	return a
 }
 
 // Owner is whose account it is.
@@ -68,45 +99,53 @@ var ofRun = [...]sluice.Dimension{sluice.Requests, sluice.InputTokens, sluice.Ou
 
 // configure brings the counters in line with a claim. Counters keep what they
 // have counted and never move; those without a limit stop refusing. Of several
-// limits on the same dimension and window the tightest counts.
-func (a *Account) configure(c *Claim, tick int64) {
+// limits on the same dimension and window the tightest counts. REQUIRES: it has
+// been refreshed.
+func (a *Account) configure(c *Claim) {
 	a.limits = c.Limits
 	a.ask(c.Asked)
+	a.rows = slices.Clone(a.rows) // they may be the policy's
 	if a.owner.Scope == sluice.ScopeRun {
 		for _, d := range ofRun {
-			a.ensure(sluice.Limit{Dimension: d, Window: sluice.PerRun}, tick)
+			a.ensure(sluice.Limit{Dimension: d, Window: sluice.PerRun})
 		}
 	}
 	for i := range a.counters {
-		c := &a.counters[i]
-		c.setAmount(a.amount(c.limit))
+		l := &a.rows[i]
+		n := a.amount(*l)
+		a.counters[i].setAmount(l, n)
+		l.Amount = n
 	}
 	for _, ls := range [...][]sluice.Limit{a.limits, a.asked} {
 		for _, l := range ls {
-			if l.Amount > 0 && a.counter(l.Dimension, l.Window) == nil {
+			if l.Amount > 0 && a.index(l.Dimension, l.Window) < 0 {
 				l.Amount = a.amount(l)
-				a.ensure(l, tick)
+				a.ensure(l)
 			}
 		}
 	}
+	if slices.Equal(a.rows, a.limits) {
+		a.rows = a.limits
+	}
 }
 
-func (a *Account) ensure(l sluice.Limit, tick int64) {
-	if a.counter(l.Dimension, l.Window) != nil {
-		return
+// ensure makes a counter for a limit, if there is none. REQUIRES: rows are the
+// account's own.
+func (a *Account) ensure(l sluice.Limit) (index int) {
+	if i := a.index(l.Dimension, l.Window); i >= 0 {
+		return i
 	}
-	c := newCounter(l, tick)
-	if l.Dimension == sluice.RunTime {
-		c.setFirst(a.born)
-	}
-	if a.counters == nil {
-		a.counters = make([]counter, 0, max(len(a.limits), 1)) // there are many accounts, and their limits seldom change
-	}
+	i := len(a.counters)
 	if l.Dimension.Gauge() {
-		a.gauges |= 1 << len(a.counters)
+		a.gauges |= 1 << i
 	}
-	a.counters = append(a.counters, c)
+	a.counters, a.rows = append(a.counters, newCounter(&l)), append(a.rows, l)
+	a.turn = neverLooked
+	return i
 }
+
+// neverLooked is a turn of no calendar.
+const neverLooked = -1
 
 // ask keeps the tightest of what requests of a run ask for. The account of
 // further runs is not one run's.
@@ -157,18 +196,35 @@ func (a *Account) hasAsked(limits []sluice.Limit) bool {
 	return true
 }
 
-func (a *Account) counter(d sluice.Dimension, w sluice.Window) *counter {
-	for i := range a.counters {
-		if l := &a.counters[i].limit; l.Dimension == d && l.Window == w {
-			return &a.counters[i]
-		}
-	}
-	return nil
+// index is where the counter of a dimension and window is, -1 if there is none.
+func (a *Account) index(d sluice.Dimension, w sluice.Window) int {
+	return slices.IndexFunc(a.rows, func(l sluice.Limit) bool { return l.Dimension == d && l.Window == w })
 }
 
+// refresh brings the counters to this moment: buckets refill, fixed windows roll.
 func (a *Account) refresh(tick int64, cal *calendar) {
+	elapsed := tick - a.at
+	if elapsed <= 0 && a.turn == cal.turn {
+		return
+	}
+	rolls := a.turn != cal.turn
+	a.at, a.turn = max(tick, a.at), cal.turn
 	for i := range a.counters {
-		a.counters[i].refresh(tick, cal)
+		c, l := &a.counters[i], &a.rows[i]
+		switch w := l.Window; {
+		case w == sluice.NoWindow:
+		case !spans(w):
+			if elapsed > 0 {
+				c.refill(l, elapsed)
+			}
+		default:
+			if rolls {
+				c.roll(cal.window[w])
+			}
+			if l.Dimension == sluice.RunTime {
+				c.level = max(tick-a.born, 0)
+			}
+		}
 	}
 }
 
@@ -180,13 +236,13 @@ func (a *Account) atRest(tick int64) bool {
 	}
 	if a.owner.Scope == sluice.ScopeRun {
 		idle := int64(RunIdle)
-		if c := a.counter(sluice.RunTime, sluice.PerRun); c != nil {
-			idle = max(idle, c.limit.Amount)
+		if i := a.index(sluice.RunTime, sluice.PerRun); i >= 0 {
+			idle = max(idle, a.rows[i].Amount)
 		}
 		return tick-a.used >= idle
 	}
 	for i := range a.counters {
-		if !a.counters[i].atRest() {
+		if !a.counters[i].atRest(&a.rows[i]) {
 			return false
 		}
 	}

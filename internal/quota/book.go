@@ -79,7 +79,6 @@ func (b *Book) Open(now time.Time, r *Reservation, claims []Claim) (changed bool
 	b.advance(now)
 	r.reset()
 	r.state = open
-	r.accounts = slices.Grow(r.accounts, len(claims))
 	var peers *[MaxClaims]*Account
 	for i := range claims {
 		c := &claims[i]
@@ -104,9 +103,10 @@ func (b *Book) Open(now time.Time, r *Reservation, claims []Claim) (changed bool
 		a.refs++
 		a.used = b.tick
 		if c.Shadow {
-			r.shadow |= 1 << len(r.accounts)
+			r.shadow |= 1 << r.claims
 		}
-		r.accounts = append(r.accounts, a)
+		r.accounts[r.claims] = a
+		r.claims++
 	}
 	return changed
 }
@@ -132,9 +132,9 @@ func (b *Book) find(c *Claim) (a *Account, changed bool) {
 		if len(c.Limits) == 0 && len(c.Asked) == 0 {
 			return nil, false
 		}
-		a = b.create(c.Owner)
-		if a.counters == nil {
-			a.configure(c, b.tick)
+		a = b.create(c.Owner, max(len(c.Limits), len(c.Asked)))
+		if len(a.counters) == 0 {
+			a.configure(c)
 			return a, false
 		}
 	}
@@ -142,12 +142,13 @@ func (b *Book) find(c *Claim) (a *Account, changed bool) {
 		return a, false
 	}
 	a.refresh(b.tick, &b.calendar)
-	a.configure(c, b.tick)
+	a.configure(c)
 	return a, true
 }
 
-// create makes an account, or finds the shared one where there is no room.
-func (b *Book) create(o Owner) *Account {
+// create makes an account, most likely of so many counters, or finds the shared one
+// where there is no room.
+func (b *Book) create(o Owner, counters int) *Account {
 	b.evict(2)
 	if o.labelled() && (b.labelled >= b.most || b.labelledOf[o.ID] >= b.mostOf) {
 		o = o.further()
@@ -155,7 +156,7 @@ func (b *Book) create(o Owner) *Account {
 			return a
 		}
 	}
-	a := &Account{owner: o, born: b.tick, used: b.tick}
+	a := newAccount(o, counters, b.tick)
 	b.accounts[o] = a
 	b.order = append(b.order, a)
 	b.count(o, 1)
@@ -211,11 +212,11 @@ func (b *Book) Charge(now, at time.Time, claims []Claim, actual Amounts) {
 		a.began(b.tick - int64(now.Sub(at)))
 		a.refresh(b.tick, &b.calendar)
 		for j := range a.counters {
-			c := &a.counters[j]
-			if c.limit.Dimension.Gauge() || c.limit.Dimension == sluice.RunTime {
+			l := &a.rows[j]
+			if l.Dimension.Gauge() || l.Dimension == sluice.RunTime {
 				continue
 			}
-			c.settle(0, actual[c.limit.Dimension], windowOf(c, at))
+			a.counters[j].settle(l, 0, actual[l.Dimension], windowOf(l, at))
 		}
 	}
 }
@@ -230,16 +231,16 @@ func (b *Book) Seed(now, at time.Time, o Owner, l sluice.Limit) {
 	}
 	a := b.accounts[o]
 	if a == nil {
-		a = b.create(o)
+		a = b.create(o, 1)
 	}
-	a.ensure(sluice.Limit{Dimension: l.Dimension, Window: l.Window}, b.tick)
-	c := a.counter(l.Dimension, l.Window)
+	a.rows = slices.Clone(a.rows) // they may be the policy's
+	i := a.ensure(sluice.Limit{Dimension: l.Dimension, Window: l.Window})
 	if l.Dimension == sluice.RunTime {
 		a.began(b.tick - int64(now.Sub(at)))
 		return
 	}
-	c.refresh(b.tick, &b.calendar)
-	c.settle(0, l.Amount, windowOf(c, at))
+	a.refresh(b.tick, &b.calendar)
+	a.counters[i].settle(&a.rows[i], 0, l.Amount, windowOf(&a.rows[i], at))
 }
 
 // began notes that a run had a request at a tick.
@@ -247,19 +248,17 @@ func (a *Account) began(tick int64) {
 	if a.owner.Scope != sluice.ScopeRun || tick >= a.born {
 		return
 	}
-	a.born = tick
-	if c := a.counter(sluice.RunTime, sluice.PerRun); c != nil {
-		c.setFirst(tick)
-	}
+	a.born, a.turn = tick, neverLooked
 }
 
-func windowOf(c *counter, at time.Time) int64 {
+// windowOf is the mark of a hold that was taken at a moment.
+func windowOf(l *sluice.Limit, at time.Time) int64 {
 	switch {
-	case c.limit.Window == sluice.PerRun:
+	case l.Window == sluice.PerRun:
 		return theRun
-	case !c.limit.Window.Fixed():
+	case !l.Window.Fixed():
 		return 0
 	}
-	start, _ := windowAt(c.limit.Window, at.Unix())
-	return start
+	window, _ := windowAt(l.Window, at.Unix())
+	return window
 }

@@ -9,8 +9,10 @@ import (
 )
 
 // counter counts one dimension over one window for one account. There are very many
-// of them, so each is 72 bytes without a pointer, and what its fields mean depends on
-// the window:
+// of them, and every request reads dozens out of memory that no cache holds, so each
+// is 48 bytes without a pointer: its limit is the account's row of the same index,
+// which accounts with the same policy share, and the time to which buckets have
+// refilled is the account's. What its fields mean depends on the window:
 //
 //   - a gauge (no window) has held alone;
 //
@@ -24,14 +26,12 @@ import (
 //
 //   - a fixed window has two spans, the one in force and the one before it, so
 //     that a settlement finds the window of its reservation after a roll. A run is
-//     one span that never rolls; of its time, first is when it began, and what has
-//     passed since is posted.
+//     one span that never rolls; of its time, level is what has passed.
 //
 //     field         bucket        span
-//     held          Σ of live holds, of a span of those that were taken in it
 //     level         level         posted
-//     at            last refill   start, its identity: a Unix second, 1 for a run
-//     part          part          start of the one before; of the time of a run, first
+//     held          Σ of live holds, of a span of those that were taken in it
+//     part          part          its window and the one before: see windows
 //     returnable    returnable    posted of the one before
 //     overflow      overflow      held of the one before
 //
@@ -39,38 +39,37 @@ import (
 // refer to it by index. A limit that is no longer configured has Amount 0: it
 // refuses nothing and still counts.
 type counter struct {
-	limit sluice.Limit
-	held  int64
-	over  int64 // Σ over live holds of (bound − hold): what may yet become debt
-
 	level      int64 // negative is debt
+	held       int64
+	part       int64 // the fraction of a unit refilled, in units of 1/period
 	returnable int64 // at least what live holds can return, at most held
 	overflow   int64 // total, ever
-	part       int64 // the fraction of a unit refilled, in units of 1/period
-	at         int64 // a tick
+	over       int64 // Σ over live holds of (bound − hold): what may yet become debt
 }
 
 // newCounter is a counter that has counted nothing.
-func newCounter(l sluice.Limit, tick int64) counter {
-	if spans(l.Window) || l.Window == sluice.NoWindow {
-		return counter{limit: l}
+func newCounter(l *sluice.Limit) (c counter) {
+	if bucket(l.Window) {
+		c.level = l.Amount
 	}
-	return counter{limit: l, level: l.Amount, at: tick}
+	return c
 }
 
-// setFirst says when a run began.
-func (c *counter) setFirst(tick int64) { c.part = tick }
+// spans reports whether a window is counted by spans, bucket whether by a bucket.
+func spans(w sluice.Window) bool  { return w >= sluice.PerHour }
+func bucket(w sluice.Window) bool { return w == sluice.PerSecond || w == sluice.PerMinute }
+
+// windows are the numbers of a span's window and of the one before, 0 if there was
+// none.
+func (c *counter) windows() (current, before int64) { return c.part >> 32, c.part & math.MaxUint32 }
 
 // previous is what the window before this one took.
-func (c *counter) previous() int64 {
-	if !c.limit.Window.Fixed() {
+func (c *counter) previous(l *sluice.Limit) int64 {
+	if !l.Window.Fixed() {
 		return 0
 	}
 	return c.returnable
 }
-
-// spans reports whether a window is counted by spans.
-func spans(w sluice.Window) bool { return w >= sluice.PerHour }
 
 // period is the length of a bucket's window.
 func period(w sluice.Window) int64 {
@@ -80,61 +79,47 @@ func period(w sluice.Window) int64 {
 	return int64(time.Minute)
 }
 
-// refresh brings the counter to this moment: a bucket refills, a fixed window
-// rolls.
-func (c *counter) refresh(tick int64, cal *calendar) {
-	w := c.limit.Window
-	switch {
-	case w == sluice.NoWindow:
-	case spans(w):
-		if start := cal.start[w]; c.at < start {
-			c.roll(start)
-		}
-		if c.limit.Dimension == sluice.RunTime {
-			c.level = max(tick-c.part, 0)
-		}
-	default:
-		c.refill(tick)
+// roll puts a window into force if it is later than the one that is.
+func (c *counter) roll(window int64) {
+	current, _ := c.windows()
+	if window <= current {
+		return
 	}
-}
-
-// roll puts the span that begins at start into force.
-func (c *counter) roll(start int64) {
-	if c.at != 0 {
-		c.part, c.returnable, c.overflow = c.at, c.level, c.held
+	if current != 0 {
+		c.returnable, c.overflow = c.level, c.held
 	}
-	c.at, c.level, c.held = start, 0, 0
+	c.part, c.level, c.held = window<<32|current, 0, 0
 }
 
 // refill adds amount × elapsed ÷ period, exactly: what does not make a whole
 // unit is kept in part. It never takes away, and never exceeds the burst.
-func (c *counter) refill(tick int64) {
-	elapsed := tick - c.at
-	if elapsed <= 0 {
+func (c *counter) refill(l *sluice.Limit, elapsed int64) {
+	if c.level >= l.Amount { // most often
+		c.part = 0
+		c.forfeit(l.Amount)
 		return
 	}
-	c.at = tick
-	burst, p := c.limit.Amount, uint64(period(c.limit.Window))
-	hi, lo := bits.Mul64(uint64(elapsed), uint64(burst))
+	p := uint64(period(l.Window))
+	hi, lo := bits.Mul64(uint64(elapsed), uint64(l.Amount))
 	lo, carry := bits.Add64(lo, uint64(c.part), 0)
 	hi += carry
-	missing := uint64(burst) - uint64(c.level) // right for a negative level too
+	missing := uint64(l.Amount) - uint64(c.level) // right for a negative level too
 	units, rest := missing, uint64(0)
 	if most, least := bits.Mul64(missing, p); hi < most || hi == most && lo < least { // else it fills, and a division is saved
 		units, rest = bits.Div64(hi, lo, p)
 	}
 	if units >= missing {
-		c.level, c.part = burst, 0
+		c.level, c.part = l.Amount, 0
 	} else {
 		c.level += int64(units)
 		c.part = int64(rest)
 	}
-	c.forfeit()
+	c.forfeit(l.Amount)
 }
 
 // forfeit restores level + returnable ≤ amount.
-func (c *counter) forfeit() {
-	if excess := add(add(c.level, c.returnable), -c.limit.Amount); excess > 0 {
+func (c *counter) forfeit(amount int64) {
+	if excess := add(add(c.level, c.returnable), -amount); excess > 0 {
 		c.returnable -= excess
 		c.overflow += excess
 	}
@@ -142,84 +127,86 @@ func (c *counter) forfeit() {
 
 // refillTime is how long a bucket takes to reach a level, from its last refill:
 // ⌈((level − c.level) × period − part) ÷ amount⌉.
-func (c *counter) refillTime(level int64) time.Duration {
+func (c *counter) refillTime(l *sluice.Limit, level int64) time.Duration {
 	if c.level >= level {
 		return 0
 	}
-	hi, lo := bits.Mul64(uint64(level)-uint64(c.level), uint64(period(c.limit.Window)))
+	hi, lo := bits.Mul64(uint64(level)-uint64(c.level), uint64(period(l.Window)))
 	lo, borrow := bits.Sub64(lo, uint64(c.part), 0)
 	hi -= borrow
-	if hi >= uint64(c.limit.Amount) {
+	if hi >= uint64(l.Amount) {
 		return math.MaxInt64
 	}
-	q, r := bits.Div64(hi, lo, uint64(c.limit.Amount))
+	q, r := bits.Div64(hi, lo, uint64(l.Amount))
 	if r != 0 {
 		q++
 	}
 	return time.Duration(min(q, math.MaxInt64))
 }
 
-// hold is what a request that needs n takes: at most the limit. A request above
+// holdOf is what a request that needs n takes: at most the limit. A request above
 // a burst is clamped to it and so runs alone. Time is not taken.
-func (c *counter) hold(n int64) int64 {
-	if c.limit.Dimension == sluice.RunTime {
+func holdOf(l *sluice.Limit, n int64) int64 {
+	if l.Dimension == sluice.RunTime {
 		return 0
 	}
-	return min(n, c.limit.Amount)
+	return min(n, l.Amount)
 }
 
 // free is what can be taken now; negative in debt.
-func (c *counter) free() int64 { return c.freeIn(c.at) }
+func (c *counter) free(l *sluice.Limit) int64 {
+	switch w := l.Window; {
+	case w == sluice.NoWindow:
+		return l.Amount - c.held
+	case spans(w):
+		return add(l.Amount, -add(c.level, c.held))
+	}
+	return c.level
+}
 
 // freeIn is what can be taken in a fixed window. One that is no longer kept has
 // room for anything: it is over, and nobody else can be refused by it.
-func (c *counter) freeIn(window int64) int64 {
-	w := c.limit.Window
-	switch {
-	case w == sluice.NoWindow:
-		return c.limit.Amount - c.held
-	case spans(w):
-		switch window {
-		case c.at:
-			return add(c.limit.Amount, -add(c.level, c.held))
-		case c.part:
-			return add(c.limit.Amount, -add(c.returnable, c.overflow))
-		}
-		return c.limit.Amount
-	default:
-		return c.level
+func (c *counter) freeIn(l *sluice.Limit, window int64) int64 {
+	if !spans(l.Window) {
+		return c.free(l)
 	}
+	switch current, before := c.windows(); window {
+	case current:
+		return c.free(l)
+	case before:
+		return add(l.Amount, -add(c.returnable, c.overflow))
+	}
+	return l.Amount
 }
 
 // fits reports whether h can be taken now. What takes nothing always fits, even
 // in debt, but nothing does after a run's time.
-func (c *counter) fits(h int64) bool {
-	if c.limit.Dimension == sluice.RunTime {
-		return c.level < c.limit.Amount
+func (c *counter) fits(l *sluice.Limit, h int64) bool {
+	if l.Dimension == sluice.RunTime {
+		return c.level < l.Amount
 	}
-	return h <= 0 || c.free() >= h
+	return h <= 0 || c.free(l) >= h
 }
 
 // mark is what a hold remembers of the moment at which it was taken: the fixed
 // window in force, or the overflow of a bucket.
-func (c *counter) mark() int64 {
-	if spans(c.limit.Window) {
-		return c.at
+func (c *counter) mark(l *sluice.Limit) int64 {
+	if spans(l.Window) {
+		return c.part >> 32
 	}
 	return c.overflow
 }
 
 // take holds h. mark says which fixed window it belongs to.
-func (c *counter) take(h, mark int64) {
-	w := c.limit.Window
-	switch {
+func (c *counter) take(l *sluice.Limit, h, mark int64) {
+	switch w := l.Window; {
 	case w == sluice.NoWindow:
 		c.held += h
 	case spans(w):
-		switch mark {
-		case c.at:
+		switch current, before := c.windows(); mark {
+		case current:
 			c.held += h
-		case c.part:
+		case before:
 			c.overflow += h
 		}
 	default:
@@ -234,17 +221,16 @@ func (c *counter) take(h, mark int64) {
 // the hold was taken; a window before the previous one is no longer kept, and what
 // it took is in the ledger alone. A negative actual corrects an earlier charge of a
 // fixed window; a bucket has refilled by then.
-func (c *counter) settle(h, actual, mark int64) {
-	w := c.limit.Window
-	switch {
+func (c *counter) settle(l *sluice.Limit, h, actual, mark int64) {
+	switch w := l.Window; {
 	case w == sluice.NoWindow:
 		c.held -= h
 	case spans(w):
-		switch mark {
-		case c.at:
+		switch current, before := c.windows(); mark {
+		case current:
 			c.held -= h
 			c.level = add(c.level, actual)
-		case c.part:
+		case before:
 			c.overflow -= h
 			c.returnable = add(c.returnable, actual)
 		}
@@ -253,66 +239,58 @@ func (c *counter) settle(h, actual, mark int64) {
 		back := min(h-max(0, actual), own)
 		c.held -= h
 		c.returnable = min(max(0, c.returnable-own), c.held)
-		if c.limit.Amount > 0 {
+		if l.Amount > 0 {
 			c.level = add(c.level, back)
 		}
 	}
 }
 
-// used and inFlight are the figures that a refusal and a dump show.
-func (c *counter) used() int64 {
-	w := c.limit.Window
-	switch {
+// used is the figure that a refusal and a dump show.
+func (c *counter) used(l *sluice.Limit) int64 {
+	switch w := l.Window; {
 	case w == sluice.NoWindow:
 		return 0
 	case spans(w):
 		return c.level
-	default:
-		return max(0, add(c.limit.Amount, -add(c.level, c.returnable)))
 	}
+	return max(0, add(l.Amount, -add(c.level, c.returnable)))
 }
-
-func (c *counter) inFlight() int64 { return c.held }
 
 // pending is how much of what is held would be free again if it were returned.
-func (c *counter) pending() int64 {
-	if w := c.limit.Window; w == sluice.PerSecond || w == sluice.PerMinute {
+func (c *counter) pending(l *sluice.Limit) int64 {
+	if bucket(l.Window) {
 		return c.returnable
 	}
-	return c.inFlight()
+	return c.held
 }
 
-// setAmount changes the limit. Neither debt nor what is spent is forgiven, and
-// a bucket that was full stays full. A bucket without a limit counts nothing, and
+// setAmount takes the limit from l to n. Neither debt nor what is spent is forgiven,
+// and a bucket that was full stays full. A bucket without a limit counts nothing, and
 // is full when it gets one; windows always count.
-func (c *counter) setAmount(n int64) {
-	old := c.limit.Amount
-	c.limit.Amount = n
-	if n == old || c.limit.Window != sluice.PerSecond && c.limit.Window != sluice.PerMinute {
+func (c *counter) setAmount(l *sluice.Limit, n int64) {
+	if n == l.Amount || !bucket(l.Window) {
 		return
 	}
 	c.part = 0
-	if c.level >= old {
+	if c.level >= l.Amount {
 		c.level = n
 	}
 	c.level = min(c.level, n)
 	if n == 0 {
 		c.level = 0
 	}
-	c.forfeit()
+	c.forfeit(n)
 }
 
 // atRest reports whether a new counter would be in the same state.
-func (c *counter) atRest() bool {
-	w := c.limit.Window
-	switch {
+func (c *counter) atRest(l *sluice.Limit) bool {
+	switch w := l.Window; {
 	case w == sluice.NoWindow:
 		return c.held == 0
 	case spans(w):
 		return c.level == 0 && c.held == 0
-	default:
-		return c.held == 0 && c.level >= c.limit.Amount
 	}
+	return c.held == 0 && c.level >= l.Amount
 }
 
 // add saturates instead of wrapping round: a counter that overflowed would give

@@ -27,32 +27,34 @@ type Refusal struct {
 // the one that takes longest to admit it, else, of those that requests in flight
 // decide, the first. Scope order breaks ties. shadow looks at the accounts that
 // let in what does not fit, and at no others.
-func (b *Book) refusal(now time.Time, r *Reservation, need, least Amounts, shadow bool) *Refusal {
+func (b *Book) refusal(now time.Time, r *Reservation, need, least *Amounts, shadow bool) *Refusal {
 	var worst *Refusal
-	for n, a := range r.accounts {
+	for n, a := range r.Accounts() {
 		if r.isShadow(n) != shadow {
 			continue
 		}
 		for i := range a.counters {
-			c := &a.counters[i]
-			if c.limit.Amount == 0 {
-				continue
-			}
-			d := c.limit.Dimension
-			if c.limit.Amount < least[d] {
-				f := b.describe(now, a, c, least[d], 0)
-				f.Never, f.InFlight, f.Wait = true, false, 0
-				return f
-			}
-			if d.Gauge() || c.fits(c.hold(need[d])) {
-				continue
-			}
-			if f := b.describe(now, a, c, c.hold(need[d]), 0); f.longer(worst) {
-				worst = f
+			l := &a.rows[i]
+			d := l.Dimension
+			h := holdOf(l, need[d])
+			switch {
+			case l.Amount == 0:
+			case l.Amount < least[d]:
+				return b.describe(now, a, i, least[d], 0).never()
+			case !d.Gauge() && !a.counters[i].fits(l, h):
+				if f := b.describe(now, a, i, h, 0); f.longer(worst) {
+					worst = f
+				}
 			}
 		}
 	}
 	return worst
+}
+
+// never is the refusal of what the limit can never admit.
+func (f *Refusal) never() *Refusal {
+	f.Never, f.InFlight, f.Wait = true, false, 0
+	return f
 }
 
 // longer reports whether f keeps a request out for longer than g, which may be
@@ -62,20 +64,19 @@ func (f *Refusal) longer(g *Refusal) bool {
 }
 
 // topUpRefusal is refusal for TopUp, where what is held already counts.
-func (b *Book) topUpRefusal(now time.Time, r *Reservation, need, least Amounts) *Refusal {
+func (b *Book) topUpRefusal(now time.Time, r *Reservation, need, least *Amounts) *Refusal {
 	var worst *Refusal
 	for i := range r.holds[:r.rates] {
 		h := &r.holds[i]
-		c := r.of(h)
-		d := c.limit.Dimension
+		a, at := r.accounts[h.account], int(h.counter)
+		l := &a.rows[at]
+		d := l.Dimension
 		switch {
-		case c.limit.Amount == 0 || h.shadow:
-		case c.limit.Amount < least[d]:
-			f := b.describe(now, r.accounts[h.account], c, least[d], h.amount)
-			f.Never, f.InFlight, f.Wait = true, false, 0
-			return f
+		case l.Amount == 0 || h.shadow:
+		case l.Amount < least[d]:
+			return b.describe(now, a, at, least[d], h.amount).never()
 		case !r.grows(h, need[d]):
-			if f := b.describe(now, r.accounts[h.account], c, c.hold(need[d])-h.amount, h.amount); f.longer(worst) {
+			if f := b.describe(now, a, at, holdOf(l, need[d])-h.amount, h.amount); f.longer(worst) {
 				worst = f
 			}
 		}
@@ -86,14 +87,14 @@ func (b *Book) topUpRefusal(now time.Time, r *Reservation, need, least Amounts) 
 // GaugeRefusal describes the gauge that is too full for a request, nil if none
 // is.
 func (b *Book) GaugeRefusal(now time.Time, r *Reservation, need Amounts) *Refusal {
-	for n, a := range r.accounts {
+	for n, a := range r.Accounts() {
 		if r.isShadow(n) {
 			continue
 		}
 		for i := range a.counters {
-			c := &a.counters[i]
-			if d := c.limit.Dimension; d.Gauge() && c.limit.Amount > 0 && !c.fits(c.hold(need[d])) {
-				return b.describe(now, a, c, c.hold(need[d]), 0)
+			l := &a.rows[i]
+			if h := holdOf(l, need[l.Dimension]); l.Dimension.Gauge() && l.Amount > 0 && !a.counters[i].fits(l, h) {
+				return b.describe(now, a, i, h, 0)
 			}
 		}
 	}
@@ -107,28 +108,28 @@ func (b *Book) SpendRefusal(now time.Time, r *Reservation, least int64) *Refusal
 	var need Amounts
 	need[sluice.Spend] = least
 	if r.rates == 0 {
-		return b.refusal(now, r, need, need, false)
+		return b.refusal(now, r, &need, &need, false)
 	}
-	return b.topUpRefusal(now, r, need, need)
+	return b.topUpRefusal(now, r, &need, &need)
 }
 
 // Room is how much a request could hold of every spend budget at once, with what
 // it holds already. limited is false where no budget applies.
 func (b *Book) Room(now time.Time, r *Reservation) (room sluice.Nano, limited bool) {
 	b.advance(now)
-	for n, a := range r.accounts {
+	for n, a := range r.Accounts() {
 		if r.isShadow(n) {
 			continue
 		}
 		for i := range a.counters {
-			c := &a.counters[i]
-			if c.limit.Dimension != sluice.Spend || c.limit.Amount == 0 {
+			c, l := &a.counters[i], &a.rows[i]
+			if l.Dimension != sluice.Spend || l.Amount == 0 {
 				continue
 			}
-			c.refresh(b.tick, &b.calendar)
-			free := sluice.Nano(c.free())
-			if h := r.holdOf(a, i); h != nil {
-				free = sluice.Nano(add(c.freeIn(h.mark), h.amount))
+			a.refresh(b.tick, &b.calendar)
+			free := sluice.Nano(c.free(l))
+			if h := r.holdOf(n, i); h != nil {
+				free = sluice.Nano(add(c.freeIn(l, h.mark), h.amount))
 			}
 			if !limited || free < room {
 				room, limited = free, true
@@ -138,9 +139,10 @@ func (b *Book) Room(now time.Time, r *Reservation) (room sluice.Nano, limited bo
 	return room, limited
 }
 
-func (r *Reservation) holdOf(a *Account, i int) *hold {
+// holdOf is what the reservation holds of a counter's rate or budget, nil if nothing.
+func (r *Reservation) holdOf(account, counter int) *hold {
 	for j := range r.holds[:r.rates] {
-		if h := &r.holds[j]; r.accounts[h.account] == a && int(h.counter) == i {
+		if h := &r.holds[j]; int(h.account) == account && int(h.counter) == counter {
 			return h
 		}
 	}
@@ -149,17 +151,18 @@ func (r *Reservation) holdOf(a *Account, i int) *hold {
 
 // describe tells about a counter that has no room for h. own is what the request
 // itself holds of it: that will not come back first.
-func (b *Book) describe(now time.Time, a *Account, c *counter, h, own int64) *Refusal {
+func (b *Book) describe(now time.Time, a *Account, counter int, h, own int64) *Refusal {
+	c, l := &a.counters[counter], &a.rows[counter]
 	f := &Refusal{
-		Owner: a.owner, Limit: c.limit, Requested: h,
-		Used: c.used(), Held: c.inFlight(),
-		InFlight: add(c.free(), c.pending()-own) >= h,
+		Owner: a.owner, Limit: *l, Requested: h,
+		Used: c.used(l), Held: c.held,
+		InFlight: add(c.free(l), c.pending(l)-own) >= h,
 	}
-	if c.limit.Window == sluice.PerRun {
-		f.InFlight = f.InFlight && c.limit.Dimension != sluice.RunTime
+	if l.Window == sluice.PerRun {
+		f.InFlight = f.InFlight && l.Dimension != sluice.RunTime
 		f.Spent = !f.InFlight
 	}
-	switch w := c.limit.Window; {
+	switch w := l.Window; {
 	case w == sluice.NoWindow || w == sluice.PerRun:
 	case w.Fixed():
 		f.Reset = time.Unix(b.calendar.end[w], 0).UTC()
@@ -167,8 +170,8 @@ func (b *Book) describe(now time.Time, a *Account, c *counter, h, own int64) *Re
 			f.Wait = b.calendar.until(w, now)
 		}
 	default:
-		f.Wait = c.refillTime(h)
-		f.Reset = now.Add(c.refillTime(c.limit.Amount))
+		f.Wait = c.refillTime(l, h)
+		f.Reset = now.Add(c.refillTime(l, l.Amount))
 	}
 	return f
 }

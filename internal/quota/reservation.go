@@ -12,14 +12,17 @@ import (
 // once: Settle, Release, or Expire and then, perhaps, SettleLate. Its memory may
 // be used again for the next request; the zero value is closed.
 type Reservation struct {
-	accounts []*Account
+	accounts [MaxClaims]*Account
+	claims   uint8    // how many of accounts there are
 	shadow   uint8    // bit i: accounts[i] lets in what does not fit
-	would    *Refusal // by the shadows; nil if all fitted
-	holds    []hold   // rates and budgets, then gauges
+	state    state    // see Open and Expired
 	rates    int      // how many of holds are rates and budgets
-	bound    Amounts  // what one attempt can use at most
+	holds    []hold   // rates and budgets, then gauges
+	would    *Refusal // by the shadows; nil if all fitted
+	most     Amounts  // what an attempt can use at most, as of the last Bound
+	bound    Amounts  // most, less what was posted, as of when the holds were taken
 	posted   Amounts  // by Post, of attempts that have ended
-	state    state
+	read     int64    // see fetch
 }
 
 type state uint8
@@ -33,20 +36,39 @@ const (
 // hold is what one reservation has taken from one counter.
 type hold struct {
 	amount  int64 // held now; once it has expired, what the expiry charged
-	over    int64 // its part of counter.over
 	mark    int64 // see counter.mark
 	account uint8 // index in accounts
 	counter uint8 // index in its counters
 	shadow  bool  // of an account that lets in what does not fit
 }
 
-func (r *Reservation) of(h *hold) *counter { return &r.accounts[h.account].counters[h.counter] }
+func (r *Reservation) of(h *hold) (*counter, *sluice.Limit) {
+	a := r.accounts[h.account]
+	return &a.counters[h.counter], &a.rows[h.counter]
+}
+
+// fetch brings the accounts up to this moment. First it reads all their counters,
+// in a loop so short that the processor has many of them on their way at a time;
+// the loops that use them are too long for that, and would wait for each account in
+// turn.
+func (b *Book) fetch(r *Reservation) {
+	read := int64(0)
+	for _, a := range r.Accounts() {
+		for i := range a.counters {
+			read |= a.counters[i].over
+		}
+	}
+	r.read = read // so that it is done
+	for _, a := range r.Accounts() {
+		a.refresh(b.tick, &b.calendar)
+	}
+}
 
 // grows reports whether the hold can become what a request that needs n takes.
 func (r *Reservation) grows(h *hold, n int64) bool {
-	c := r.of(h)
-	more := c.hold(n) - h.amount
-	return more <= 0 || c.freeIn(h.mark) >= more
+	c, l := r.of(h)
+	more := holdOf(l, n) - h.amount
+	return more <= 0 || c.freeIn(l, h.mark) >= more
 }
 
 // Open reports whether the reservation can still be settled or released in time.
@@ -55,18 +77,18 @@ func (r *Reservation) Open() bool { return r.state == open }
 // Expired reports whether the reservation can be settled late.
 func (r *Reservation) Expired() bool { return r.state == expired }
 
-// Would, after Reserve and again after TakeGauges, is the limit that would have kept the request out, or waiting, had it
-// not been a shadow. Nil if there was none.
+// Would, after Reserve and again after TakeGauges, is the limit that would have kept
+// the request out, or waiting, had it not been a shadow. Nil if there was none.
 func (r *Reservation) Would() *Refusal { return r.would }
 
 // Bound tells what one attempt can use at most, before Reserve or TopUp: what
 // of it is not held may become debt. What is less than the hold counts as that.
-func (r *Reservation) Bound(most Amounts) { r.bound = most }
+func (r *Reservation) Bound(most Amounts) { r.most = most }
 
 func (r *Reservation) isShadow(i int) bool { return r.shadow>>i&1 != 0 }
 
 // Accounts are those that the reservation holds from.
-func (r *Reservation) Accounts() []*Account { return r.accounts }
+func (r *Reservation) Accounts() []*Account { return r.accounts[:r.claims] }
 
 // Posted is what Post has charged.
 func (r *Reservation) Posted() Amounts { return r.posted }
@@ -75,15 +97,11 @@ func (r *Reservation) reset() {
 	if r.state != closed {
 		panic("quota: reservation is in use")
 	}
-	clear(r.accounts)
-	clear(r.holds)
-	r.accounts, r.holds, r.rates = r.accounts[:0], r.holds[:0], 0
-	r.shadow, r.would = 0, nil
-	r.bound, r.posted = Amounts{}, Amounts{}
+	*r = Reservation{holds: r.holds[:0]}
 }
 
 func (r *Reservation) close() {
-	for _, a := range r.accounts {
+	for _, a := range r.Accounts() {
 		a.refs--
 	}
 	r.state = closed
@@ -98,41 +116,34 @@ func (r *Reservation) close() {
 // go on as if it had been refused, but for windows, which count what is used.
 func (b *Book) Reserve(now time.Time, r *Reservation, need, least Amounts) *Refusal {
 	b.advance(now)
+	b.fetch(r)
 	fits, shadows := true, true
-	for n, a := range r.accounts {
-		for i := range a.counters {
-			c := &a.counters[i]
-			if c.limit.Amount == 0 {
-				continue
-			}
-			c.refresh(b.tick, &b.calendar)
-			d := c.limit.Dimension
-			switch {
-			case c.limit.Amount >= least[d] && (d.Gauge() || c.fits(c.hold(need[d]))):
-			case r.isShadow(n):
-				shadows = false
-			default:
-				fits = false
-			}
+	for n, a := range r.Accounts() {
+		switch {
+		case a.admits(&need, &least):
+		case r.isShadow(n):
+			shadows = false
+		default:
+			fits = false
 		}
 	}
 	if !fits {
-		return b.refusal(now, r, need, least, false)
+		return b.refusal(now, r, &need, &least, false)
 	}
 	if !shadows {
-		r.would = b.refusal(now, r, need, least, true)
+		r.would = b.refusal(now, r, &need, &least, true)
 	}
+	r.bound = r.most
 	r.reach()
-	for n, a := range r.accounts {
+	for n, a := range r.Accounts() {
 		out := !shadows && r.isShadow(n)
-		for i := range a.counters {
-			c := &a.counters[i]
-			switch {
-			case c.limit.Dimension.Gauge() || c.limit.Dimension == sluice.RunTime:
+		for i := range a.rows {
+			l := &a.rows[i]
+			switch d := l.Dimension; {
+			case d.Gauge() || d == sluice.RunTime:
 			case !out:
-				r.take(n, i, b.limited(c, need))
-			case spans(c.limit.Window):
-				c.refresh(b.tick, &b.calendar)
+				r.take(n, i, limited(l, need[d]))
+			case spans(l.Window):
 				r.take(n, i, 0)
 			}
 		}
@@ -141,75 +152,81 @@ func (b *Book) Reserve(now time.Time, r *Reservation, need, least Amounts) *Refu
 	return nil
 }
 
+// admits reports whether the account has room for what a request takes at arrival,
+// and could ever admit it.
+func (a *Account) admits(need, least *Amounts) bool {
+	for i := range a.counters {
+		l := &a.rows[i]
+		if l.Amount == 0 {
+			continue
+		}
+		if d := l.Dimension; l.Amount < least[d] || !d.Gauge() && !a.counters[i].fits(l, holdOf(l, need[d])) {
+			return false
+		}
+	}
+	return true
+}
+
 // limited is what a request takes from a counter: nothing where no limit is
 // configured now, so that such a counter only counts what was used.
-func (b *Book) limited(c *counter, need Amounts) int64 {
-	if c.limit.Amount == 0 {
-		c.refresh(b.tick, &b.calendar)
-		return 0
-	}
-	return c.hold(max(0, need[c.limit.Dimension]))
-}
+func limited(l *sluice.Limit, need int64) int64 { return holdOf(l, max(0, need)) }
 
 func (r *Reservation) take(at, i int, n int64) {
 	a := r.accounts[at]
-	c := &a.counters[i]
-	h := hold{account: uint8(at), counter: uint8(i), shadow: r.isShadow(at), amount: n, mark: c.mark()}
-	c.take(n, h.mark)
-	r.expose(&h, c)
-	r.holds = append(r.holds, h)
+	c, l := &a.counters[i], &a.rows[i]
+	mark := c.mark(l)
+	c.take(l, n, mark)
+	if !l.Dimension.Gauge() {
+		c.over += r.over(l, n)
+	}
+	r.holds = append(r.holds, hold{account: uint8(at), counter: uint8(i), shadow: r.isShadow(at), amount: n, mark: mark})
 }
+
+// over is how much more than a hold of n an attempt can use of a rate or budget.
+func (r *Reservation) over(l *sluice.Limit, n int64) int64 { return max(0, r.bound[l.Dimension]-n) }
 
 // reach makes room for a hold of every counter, gauges too, so that a reservation
 // that is used again allocates no more.
 func (r *Reservation) reach() {
 	n := 0
-	for _, a := range r.accounts {
+	for _, a := range r.Accounts() {
 		n += len(a.counters)
 	}
 	r.holds = slices.Grow(r.holds, n)
-}
-
-// expose notes how much more than it holds an attempt can use.
-func (r *Reservation) expose(h *hold, c *counter) {
-	over := max(0, r.bound[c.limit.Dimension]-h.amount)
-	if c.limit.Amount == 0 || c.limit.Dimension.Gauge() {
-		over = 0
-	}
-	c.over += over - h.over
-	h.over = over
 }
 
 // TakeGauges takes concurrency and KV tokens from every account, all or
 // nothing. It returns nil, or the first account whose gauge is too full.
 // REQUIRES: r is open and holds no gauges.
 func (b *Book) TakeGauges(r *Reservation, need Amounts) (blocked *Account) {
+	b.fetch(r)
 	out := r.would != nil // a shadow would have refused it already
-	for n, a := range r.accounts {
+	for n, a := range r.Accounts() {
 		if out && r.isShadow(n) {
 			continue
 		}
 		for m := a.gauges; m != 0; m &= m - 1 {
-			c := &a.counters[bits.TrailingZeros64(m)]
-			d := c.limit.Dimension
-			if c.limit.Amount == 0 || c.fits(c.hold(need[d])) {
+			i := bits.TrailingZeros64(m)
+			c, l := &a.counters[i], &a.rows[i]
+			h := holdOf(l, need[l.Dimension])
+			if l.Amount == 0 || c.fits(l, h) {
 				continue
 			}
 			if !r.isShadow(n) {
 				return a
 			}
 			if r.would == nil {
-				r.would = b.describe(b.base.Add(time.Duration(b.tick)), a, c, c.hold(need[d]), 0)
+				r.would = b.describe(b.base.Add(time.Duration(b.tick)), a, i, h, 0)
 			}
 		}
 	}
-	for n, a := range r.accounts {
+	for n, a := range r.Accounts() {
 		if out && r.isShadow(n) {
 			continue
 		}
 		for m := a.gauges; m != 0; m &= m - 1 {
 			i := bits.TrailingZeros64(m)
-			r.take(n, i, b.limited(&a.counters[i], need))
+			r.take(n, i, limited(&a.rows[i], need[a.rows[i].Dimension]))
 		}
 	}
 	return nil
@@ -219,9 +236,9 @@ func (b *Book) TakeGauges(r *Reservation, need Amounts) (blocked *Account) {
 func (b *Book) ReturnGauges(r *Reservation) {
 	for i := r.rates; i < len(r.holds); i++ {
 		h := &r.holds[i]
-		r.of(h).settle(h.amount, 0, 0)
+		c, l := r.of(h)
+		c.settle(l, h.amount, 0, h.mark)
 	}
-	clear(r.holds[r.rates:])
 	r.holds = r.holds[:r.rates]
 }
 
@@ -230,58 +247,63 @@ func (b *Book) ReturnGauges(r *Reservation) {
 // the reservation, though it may be over. Nil when it was taken.
 func (b *Book) TopUp(now time.Time, r *Reservation, need, least Amounts) *Refusal {
 	b.advance(now)
+	b.fetch(r)
 	need[sluice.Requests], least[sluice.Requests] = 0, 0
 	for i := range r.holds[:r.rates] {
 		h := &r.holds[i]
-		c := r.of(h)
-		c.refresh(b.tick, &b.calendar)
-		d := c.limit.Dimension
-		if c.limit.Amount == 0 || h.shadow {
+		_, l := r.of(h)
+		d := l.Dimension
+		if l.Amount == 0 || h.shadow {
 			continue
 		}
-		if c.limit.Amount < least[d] || !r.grows(h, need[d]) {
-			return b.topUpRefusal(now, r, need, least)
+		if l.Amount < least[d] || !r.grows(h, need[d]) {
+			return b.topUpRefusal(now, r, &need, &least)
 		}
 	}
+	before := r.bound
+	r.bound = r.most
 	for i := range r.holds[:r.rates] {
 		h := &r.holds[i]
-		c := r.of(h)
-		if more := b.limited(c, need) - h.amount; more > 0 && (!h.shadow || r.grows(h, need[c.limit.Dimension])) {
-			h.amount += more
-			c.take(more, h.mark)
-		}
-		r.expose(h, c)
+		_, l := r.of(h)
+		r.raise(h, limited(l, need[l.Dimension]), need[l.Dimension], before[l.Dimension])
 	}
 	return nil
+}
+
+// raise brings a hold to what a request that needs n takes, and what it can exceed
+// the hold by from one bound to the present one.
+func (r *Reservation) raise(h *hold, to, n, before int64) {
+	c, l := r.of(h)
+	c.over -= max(0, before-h.amount)
+	if more := to - h.amount; more > 0 && (!h.shadow || r.grows(h, n)) {
+		h.amount += more
+		c.take(l, more, h.mark)
+	}
+	c.over += r.over(l, h.amount)
 }
 
 // Raise raises the holds on one dimension of rates or budgets to need, all or
 // nothing, while an attempt runs. It reports whether there was room.
 func (b *Book) Raise(now time.Time, r *Reservation, d sluice.Dimension, need int64) bool {
 	b.advance(now)
+	b.fetch(r)
 	for i := range r.holds[:r.rates] {
 		h := &r.holds[i]
-		c := r.of(h)
-		if c.limit.Dimension != d || c.limit.Amount == 0 {
+		_, l := r.of(h)
+		if l.Dimension != d || l.Amount == 0 || h.shadow {
 			continue
 		}
-		c.refresh(b.tick, &b.calendar)
-		if !h.shadow && (c.limit.Amount < need || !r.grows(h, need)) {
+		if l.Amount < need || !r.grows(h, need) {
 			return false
 		}
 	}
-	r.bound[d] = max(r.bound[d], need)
+	before := r.bound[d]
+	r.bound[d] = max(before, need)
 	for i := range r.holds[:r.rates] {
 		h := &r.holds[i]
-		c := r.of(h)
-		if c.limit.Dimension != d || c.limit.Amount == 0 {
-			continue
+		if _, l := r.of(h); l.Dimension == d {
+			r.raise(h, limited(l, need), need, before)
 		}
-		if more := c.hold(need) - h.amount; more > 0 && (!h.shadow || r.grows(h, need)) {
-			h.amount += more
-			c.take(more, h.mark)
-		}
-		r.expose(h, c)
 	}
 	return true
 }
@@ -290,20 +312,21 @@ func (b *Book) Raise(now time.Time, r *Reservation, d sluice.Dimension, need int
 // the hold, and what the hold does not cover leaves a debt.
 func (b *Book) Post(now time.Time, r *Reservation, used Amounts) {
 	b.advance(now)
+	b.fetch(r)
+	before := r.bound
+	for d := range used {
+		r.bound[d] = max(0, before[d]-max(0, used[d]))
+		r.posted[d] = add(r.posted[d], used[d])
+	}
 	for i := range r.holds[:r.rates] {
 		h := &r.holds[i]
-		c := r.of(h)
-		c.refresh(b.tick, &b.calendar)
-		n := used[c.limit.Dimension]
+		c, l := r.of(h)
+		n := used[l.Dimension]
 		covered := min(n, h.amount)
-		c.settle(covered, n, h.mark)
+		c.settle(l, covered, n, h.mark)
+		c.over -= max(0, before[l.Dimension]-h.amount)
 		h.amount -= covered
-		debt := min(max(n-covered, 0), h.over)
-		h.over -= debt
-		c.over -= debt
-	}
-	for d := range used {
-		r.posted[d] = add(r.posted[d], used[d])
+		c.over += r.over(l, h.amount)
 	}
 }
 
@@ -314,7 +337,7 @@ func (b *Book) Settle(now time.Time, r *Reservation, actual Amounts) {
 	if r.state != open {
 		panic("quota: settle of a reservation that is not open")
 	}
-	b.finish(now, r, actual)
+	b.finish(now, r, &actual)
 }
 
 // Release ends a reservation that used nothing beyond what was posted: the rest
@@ -323,23 +346,24 @@ func (b *Book) Release(now time.Time, r *Reservation) {
 	if r.state != open {
 		panic("quota: release of a reservation that is not open")
 	}
-	b.finish(now, r, r.posted)
+	b.finish(now, r, &r.posted)
 }
 
-func (b *Book) finish(now time.Time, r *Reservation, actual Amounts) {
+func (b *Book) finish(now time.Time, r *Reservation, actual *Amounts) {
 	b.advance(now)
+	b.fetch(r)
 	b.ReturnGauges(r)
 	for i := range r.holds {
 		h := &r.holds[i]
-		c := r.of(h)
-		c.refresh(b.tick, &b.calendar)
-		d := c.limit.Dimension
-		c.over -= h.over
+		c, l := r.of(h)
+		d := l.Dimension
 		held, charged := h.amount, int64(0)
 		if r.state == expired {
 			held, charged = 0, h.amount
+		} else {
+			c.over -= r.over(l, h.amount)
 		}
-		c.settle(held, actual[d]-r.posted[d]-charged, h.mark)
+		c.settle(l, held, actual[d]-r.posted[d]-charged, h.mark)
 	}
 	r.close()
 }
@@ -353,14 +377,13 @@ func (b *Book) Expire(now time.Time, r *Reservation) {
 		panic("quota: expiry of a reservation that is not open")
 	}
 	b.advance(now)
+	b.fetch(r)
 	b.ReturnGauges(r)
 	for i := range r.holds {
 		h := &r.holds[i]
-		c := r.of(h)
-		c.refresh(b.tick, &b.calendar)
-		c.settle(h.amount, h.amount, h.mark)
-		c.over -= h.over
-		h.over = 0
+		c, l := r.of(h)
+		c.settle(l, h.amount, h.amount, h.mark)
+		c.over -= r.over(l, h.amount)
 	}
 	r.state = expired
 }
@@ -371,7 +394,7 @@ func (b *Book) SettleLate(now time.Time, r *Reservation, actual Amounts) {
 	if r.state != expired {
 		panic("quota: late settlement of a reservation that has not expired")
 	}
-	b.finish(now, r, actual)
+	b.finish(now, r, &actual)
 }
 
 // Forget closes an expired reservation whose late settlement is no longer

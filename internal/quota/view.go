@@ -18,25 +18,29 @@ type LimitState struct {
 // model: the very figures that decide. Shadows decide nothing.
 func (b *Book) Limits(now time.Time, r *Reservation, to []LimitState) []LimitState {
 	b.advance(now)
-	for n, a := range r.accounts {
+	var ends [sluice.NumWindows]time.Duration // of windows, once they were asked for
+	for n, a := range r.Accounts() {
 		if a.owner.Scope > sluice.ScopeTenantModel || r.isShadow(n) {
 			continue
 		}
+		a.refresh(b.tick, &b.calendar)
 		for i := range a.counters {
-			c := &a.counters[i]
-			if c.limit.Amount == 0 {
+			c, l := &a.counters[i], &a.rows[i]
+			if l.Amount == 0 {
 				continue
 			}
-			c.refresh(b.tick, &b.calendar)
-			s := LimitState{Scope: a.owner.Scope, Limit: c.limit, Remaining: max(0, c.free())}
-			switch w := c.limit.Window; {
+			reset := time.Duration(0)
+			switch w := l.Window; {
 			case w == sluice.NoWindow || w == sluice.PerRun:
-			case w.Fixed():
-				s.Reset = b.calendar.until(w, now)
+			case !w.Fixed():
+				reset = c.refillTime(l, l.Amount)
 			default:
-				s.Reset = c.refillTime(c.limit.Amount)
+				if ends[w] == 0 {
+					ends[w] = b.calendar.until(w, now)
+				}
+				reset = ends[w]
 			}
-			to = append(to, s)
+			to = append(to, LimitState{Scope: a.owner.Scope, Limit: *l, Remaining: max(0, c.free(l)), Reset: reset})
 		}
 	}
 	return to
@@ -55,10 +59,14 @@ type CounterView struct {
 // View appends an account's figures as of now.
 func (b *Book) View(now time.Time, a *Account, to []CounterView) []CounterView {
 	b.advance(now)
+	a.refresh(b.tick, &b.calendar)
 	for i := range a.counters {
-		c := &a.counters[i]
-		c.refresh(b.tick, &b.calendar)
-		to = append(to, CounterView{Limit: c.limit, Used: c.used(), Held: c.inFlight(), Remaining: c.free(), Exposed: c.over, Previous: c.previous()})
+		c, l := &a.counters[i], &a.rows[i]
+		v := CounterView{Limit: *l, Used: c.used(l), Held: c.held, Remaining: c.free(l), Previous: c.previous(l)}
+		if l.Amount > 0 {
+			v.Exposed = c.over
+		}
+		to = append(to, v)
 	}
 	return to
 }
@@ -77,4 +85,4 @@ func (b *Book) Scan(f func(*Account) bool) {
 }
 
 // Open is how many reservations refer to the account, expired ones included.
-func (a *Account) Open() int { return a.refs }
+func (a *Account) Open() int { return int(a.refs) }
