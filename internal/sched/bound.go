@@ -44,7 +44,7 @@ func (q *Queue) Full(it *Item) string {
 func (q *Queue) FullFor(it *Item) string {
 	n, bytes, work := 0, int64(0), sluice.Tokens(0)
 	for c := range q.classes {
-		if t := q.tenants[tenantID{sluice.Class(c), it.Flow.Tenant}]; t != nil {
+		if t := q.tenants.find(tenantID{sluice.Class(c), it.Flow.Tenant}); t != nil {
 			n, bytes, work = n+t.waiting, bytes+t.bytes, work+t.work
 		}
 	}
@@ -79,7 +79,7 @@ func (q *Queue) Shed(it *Item) *Item {
 	top := worst.loads.Top()
 	if worst == own {
 		load := q.fill(1, it.Bytes, it.Work, max(it.Weight, 1))
-		if t := q.tenants[tenantID{it.Class, it.Flow.Tenant}]; t != nil {
+		if t := q.tenants.find(tenantID{it.Class, it.Flow.Tenant}); t != nil {
 			load = q.fill(int64(t.waiting)+1, t.bytes+it.Bytes, t.work+it.Work, t.weight)
 		}
 		if top.load <= load {

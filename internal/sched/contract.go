@@ -32,9 +32,7 @@ func (q *Queue) contract(list []Contract) {
 		next = append(next, c)
 	}
 	q.contracts = next
-	for _, t := range q.tenants {
-		t.contract = q.contractOf(t.id)
-	}
+	q.tenants.each(func(t *tenant) { t.contract = q.contractOf(t.id) })
 }
 
 func (q *Queue) contractOf(id sluice.TenantID) *contract {
@@ -120,7 +118,7 @@ func (k *contract) keeps(d int, short bool) int64 {
 func (q *Queue) inside(k *contract, room Room) *Item {
 	k.wanted = false
 	for c := range q.classes {
-		t := q.tenants[tenantID{sluice.Class(c), k.Tenant}]
+		t := q.tenants.find(tenantID{sluice.Class(c), k.Tenant})
 		if t == nil || t.ready == 0 {
 			continue
 		}

@@ -254,11 +254,11 @@ func (w *world) check() {
 	}
 	for i := range q.classes {
 		least := q.classes[i].last
-		for _, tn := range q.tenants {
+		q.tenants.each(func(tn *tenant) {
 			if tn.class == &q.classes[i] && tn.ready > 0 {
 				least = min(least, tn.vt)
 			}
-		}
+		})
 		if got := q.classes[i].floor(); got != least {
 			t.Fatalf("floor of class %d is %d, not %d", i, got, least)
 		}

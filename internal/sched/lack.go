@@ -232,7 +232,7 @@ func (q *Queue) Places(class sluice.Class, id sluice.TenantID, limit int, runnin
 		}
 		return out
 	}
-	if t := q.tenants[tenantID{class, id}]; t != nil {
+	if t := q.tenants.find(tenantID{class, id}); t != nil {
 		for it := t.oldest; it != nil && add(it); it = it.behind {
 		}
 	}

@@ -61,7 +61,7 @@ type Queue struct {
 	base      time.Time // of the first item: moments count from it, whatever the clock is set to
 	made      uint64    // tenants so far
 
-	tenants map[tenantID]*tenant
+	tenants directory
 	lines   map[lineID]*line
 	lots    map[any][]*line // parked lines, by what they wait for
 	due     deadlines
@@ -95,9 +95,8 @@ type spare struct {
 // NewQueue makes an empty queue.
 func NewQueue(p Policy, total, perTenant Bounds) *Queue {
 	q := &Queue{
-		tenants: make(map[tenantID]*tenant),
-		lines:   make(map[lineID]*line),
-		lots:    make(map[any][]*line),
+		lines: make(map[lineID]*line),
+		lots:  make(map[any][]*line),
 	}
 	for i := range q.classes {
 		q.classes[i].index = sluice.Class(i)

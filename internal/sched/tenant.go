@@ -162,7 +162,7 @@ func (q *Queue) tenantOf(it *Item) *project {
 		id, name = tenantID{}, ""
 		c = &q.classes[0]
 	}
-	t := q.tenants[id]
+	t := q.tenants.find(id)
 	if t == nil {
 		t = q.newTenant(id, c)
 	}
@@ -191,7 +191,7 @@ func (q *Queue) newTenant(id tenantID, c *class) *tenant {
 		id: id.tenant, class: c, weight: 1, vt: never, order: q.made, seats: t.seats[:0], projects: t.projects[:0],
 		contract: q.contractOf(id.tenant), byLoad: -1, byIdle: -1, served: q.recall(id),
 	}
-	q.tenants[id] = t
+	q.tenants.put(id, t)
 	c.loads.Push(t)
 	return t
 }
@@ -234,7 +234,7 @@ func (q *Queue) forgetTenant(t *tenant) {
 	if q.policy.FIFO {
 		id = tenantID{}
 	}
-	delete(q.tenants, id)
+	q.tenants.put(id, nil)
 	for len(t.projects) > 0 {
 		q.forgetProject(t.projects[len(t.projects)-1])
 	}

@@ -209,7 +209,7 @@ func (q *Queue) Contracts(now time.Time) (out []ContractView) {
 		k.refill(now)
 		v := ContractView{Contract: k.Contract, Used: k.used, Running: k.running, Level: k.level, Paid: k.paid(), Wanted: k.wanted}
 		for c := range q.classes {
-			if t := q.tenants[tenantID{sluice.Class(c), k.Tenant}]; t != nil {
+			if t := q.tenants.find(tenantID{sluice.Class(c), k.Tenant}); t != nil {
 				v.Over += t.running
 				v.Waiting += t.waiting
 			}
@@ -248,7 +248,7 @@ func (q *Queue) Flows(now time.Time, limit int) (out []FlowView) {
 func (q *Queue) lately(now time.Time, c *class, from, limit int, to []FlowView) []FlowView {
 	total, shares := q.service(now)
 	add := func(id tenantID) {
-		if len(to)-from < limit && id.class == c.index && q.tenants[id] == nil && !slices.ContainsFunc(to[from:], func(v FlowView) bool { return v.Tenant == id.tenant }) {
+		if len(to)-from < limit && id.class == c.index && q.tenants.find(id) == nil && !slices.ContainsFunc(to[from:], func(v FlowView) bool { return v.Tenant == id.tenant }) {
 			to = append(to, q.flow(now, id, total, shares))
 		}
 	}
@@ -282,7 +282,7 @@ func (q *Queue) flow(now time.Time, id tenantID, total, shares int64) FlowView {
 		v.Refused, v.PerMinute = r.n, r.lately.per(now, time.Minute)
 	}
 	weights := c.weights
-	if t := q.tenants[id]; t != nil {
+	if t := q.tenants.find(id); t != nil {
 		q.present(now, t, &v)
 		if t.ready == 0 {
 			weights += t.weight

@@ -77,7 +77,7 @@ func (q *Queue) Wait(class sluice.Class, id sluice.TenantID, weight, running int
 	weight = max(weight, 1)
 	floor, weights := c.floor(), c.weights
 	lead := int64(0)
-	if t := q.tenants[tenantID{class, id}]; t != nil {
+	if t := q.tenants.find(tenantID{class, id}); t != nil {
 		at := max(t.vt, floor)
 		if t.ready == 0 {
 			weights += weight
@@ -126,7 +126,7 @@ func (q *Queue) Position(class sluice.Class, id sluice.TenantID, wait time.Durat
 		return q.waiting
 	}
 	ahead := q.turns(wait, running)
-	if t := q.tenants[tenantID{class, id}]; t != nil {
+	if t := q.tenants.find(tenantID{class, id}); t != nil {
 		ahead = max(ahead, t.waiting)
 	}
 	return min(ahead, q.waiting)
