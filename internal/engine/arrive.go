@@ -21,7 +21,7 @@ func (e *Engine) Arrive(now time.Time, c Call) Verdict {
 	if err != nil {
 		return Verdict{Err: err}
 	}
-	r := e.newRequest(now, c)
+	r := e.newRequest(now, &c)
 	e.open(now, r, m)
 	v, err := e.admit(now, r, m)
 	if err != nil {

@@ -59,14 +59,14 @@ const (
 // spareRequests bounds the memory kept for requests to come.
 const spareRequests = 4096
 
-func (e *Engine) newRequest(now time.Time, c Call) *request {
+func (e *Engine) newRequest(now time.Time, c *Call) *request {
 	var r *request
 	if n := len(e.spare); n > 0 {
 		r, e.spare = e.spare[n-1], e.spare[:n-1]
 	} else {
 		r = &request{}
 	}
-	r.call, r.arrived, r.since = c, now, now
+	r.call, r.arrived, r.since = *c, now, now
 	if c.Free {
 		r.call.Work = sluice.Work{}
 	}

@@ -203,11 +203,13 @@ func (a *Account) index(d sluice.Dimension, w sluice.Window) int {
 
 // refresh brings the counters to this moment: buckets refill, fixed windows roll.
 func (a *Account) refresh(tick int64, cal *calendar) {
-	elapsed := tick - a.at
-	if elapsed <= 0 && a.turn == cal.turn {
-		return
+	if tick > a.at || a.turn != cal.turn {
+		a.pass(tick, cal)
 	}
-	rolls := a.turn != cal.turn
+}
+
+func (a *Account) pass(tick int64, cal *calendar) {
+	elapsed, rolls := tick-a.at, a.turn != cal.turn
 	a.at, a.turn = max(tick, a.at), cal.turn
 	for i := range a.counters {
 		c, l := &a.counters[i], &a.rows[i]

@@ -188,32 +188,30 @@ func (c *counter) fits(l *sluice.Limit, h int64) bool {
 	return h <= 0 || c.free(l) >= h
 }
 
-// mark is what a hold remembers of the moment at which it was taken: the fixed
-// window in force, or the overflow of a bucket.
-func (c *counter) mark(l *sluice.Limit) int64 {
-	if spans(l.Window) {
+// take holds h and returns its mark, which a hold remembers of the moment at which it
+// was taken: the fixed window in force, or the overflow of a bucket.
+func (c *counter) take(l *sluice.Limit, h int64) (mark int64) {
+	c.held += h
+	switch w := l.Window; {
+	case w == sluice.NoWindow:
+		return 0
+	case spans(w):
 		return c.part >> 32
 	}
+	c.returnable += h
+	c.level = add(c.level, -h)
 	return c.overflow
 }
 
-// take holds h. mark says which fixed window it belongs to.
-func (c *counter) take(l *sluice.Limit, h, mark int64) {
-	switch w := l.Window; {
-	case w == sluice.NoWindow:
-		c.held += h
-	case spans(w):
-		switch current, before := c.windows(); mark {
-		case current:
-			c.held += h
-		case before:
+// takeMore adds h to a hold that was taken at mark.
+func (c *counter) takeMore(l *sluice.Limit, h, mark int64) {
+	if current, before := c.windows(); spans(l.Window) && mark != current {
+		if mark == before {
 			c.overflow += h
 		}
-	default:
-		c.held += h
-		c.returnable += h
-		c.level = add(c.level, -h)
+		return
 	}
+	c.take(l, h)
 }
 
 // settle ends h of a hold that was taken at mark, of which actual was used. Less

@@ -135,6 +135,7 @@ func (b *Book) Reserve(now time.Time, r *Reservation, need, least Amounts) *Refu
 	}
 	r.bound = r.most
 	r.reach()
+	holds := r.holds
 	for n, a := range r.Accounts() {
 		out := !shadows && r.isShadow(n)
 		for i := range a.rows {
@@ -142,13 +143,13 @@ func (b *Book) Reserve(now time.Time, r *Reservation, need, least Amounts) *Refu
 			switch d := l.Dimension; {
 			case d.Gauge() || d == sluice.RunTime:
 			case !out:
-				r.take(n, i, limited(l, need[d]))
+				holds = r.take(holds, n, i, limited(l, need[d]))
 			case spans(l.Window):
-				r.take(n, i, 0)
+				holds = r.take(holds, n, i, 0)
 			}
 		}
 	}
-	r.rates = len(r.holds)
+	r.holds, r.rates = holds, len(holds)
 	return nil
 }
 
@@ -171,15 +172,14 @@ func (a *Account) admits(need, least *Amounts) bool {
 // configured now, so that such a counter only counts what was used.
 func limited(l *sluice.Limit, need int64) int64 { return holdOf(l, max(0, need)) }
 
-func (r *Reservation) take(at, i int, n int64) {
+// take takes n from the i-th counter of an account, and notes it.
+func (r *Reservation) take(holds []hold, at, i int, n int64) []hold {
 	a := r.accounts[at]
 	c, l := &a.counters[i], &a.rows[i]
-	mark := c.mark(l)
-	c.take(l, n, mark)
 	if !l.Dimension.Gauge() {
 		c.over += r.over(l, n)
 	}
-	r.holds = append(r.holds, hold{account: uint8(at), counter: uint8(i), shadow: r.isShadow(at), amount: n, mark: mark})
+	return append(holds, hold{account: uint8(at), counter: uint8(i), shadow: r.isShadow(at), amount: n, mark: c.take(l, n)})
 }
 
 // over is how much more than a hold of n an attempt can use of a rate or budget.
@@ -226,7 +226,7 @@ func (b *Book) TakeGauges(r *Reservation, need Amounts) (blocked *Account) {
 		}
 		for m := a.gauges; m != 0; m &= m - 1 {
 			i := bits.TrailingZeros64(m)
-			r.take(n, i, limited(&a.rows[i], need[a.rows[i].Dimension]))
+			r.holds = r.take(r.holds, n, i, limited(&a.rows[i], need[a.rows[i].Dimension]))
 		}
 	}
 	return nil
@@ -277,7 +277,7 @@ func (r *Reservation) raise(h *hold, to, n, before int64) {
 	c.over -= max(0, before-h.amount)
 	if more := to - h.amount; more > 0 && (!h.shadow || r.grows(h, n)) {
 		h.amount += more
-		c.take(l, more, h.mark)
+		c.takeMore(l, more, h.mark)
 	}
 	c.over += r.over(l, h.amount)
 }
