@@ -13,9 +13,15 @@ import (
 
 // request is one open or expired request.
 type request struct {
+	res   quota.Reservation
+	tried []sluice.BackendID
+	course
+}
+
+// course is what of a request begins anew when its memory is used again.
+type course struct {
 	call    Call
 	phase   phase
-	res     quota.Reservation
 	need    quota.Amounts // what the reservation is for
 	bound   sluice.Tokens // output bound, perhaps clamped
 	covered *price.Row    // what the hold covers without a look at the price: most often there is one
@@ -31,8 +37,7 @@ type request struct {
 
 	attempt int
 	worked  int64 // cost of attempts that have ended
-	tried   []sluice.BackendID
-	billed  bool // something was posted
+	billed  bool  // something was posted
 
 	predicted time.Duration // wait, at arrival
 
@@ -87,8 +92,7 @@ func (e *Engine) newRequest(now time.Time, c *Call) *request {
 // drop forgets a request that holds nothing any more.
 func (e *Engine) drop(r *request) {
 	delete(e.requests, r.call.ID)
-	res, tried := r.res, r.tried[:0]
-	*r = request{res: res, tried: tried}
+	r.course, r.tried = course{}, r.tried[:0]
 	if len(e.spare) < spareRequests {
 		e.spare = append(e.spare, r)
 	}

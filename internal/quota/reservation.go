@@ -135,7 +135,6 @@ func (b *Book) Reserve(now time.Time, r *Reservation, need, least Amounts) *Refu
 	}
 	r.bound = r.most
 	r.reach()
-	holds := r.holds
 	for n, a := range r.Accounts() {
 		out := !shadows && r.isShadow(n)
 		for i := range a.rows {
@@ -143,13 +142,13 @@ func (b *Book) Reserve(now time.Time, r *Reservation, need, least Amounts) *Refu
 			switch d := l.Dimension; {
 			case d.Gauge() || d == sluice.RunTime:
 			case !out:
-				holds = r.take(holds, n, i, limited(l, need[d]))
+				r.take(n, i, limited(l, need[d]))
 			case spans(l.Window):
-				holds = r.take(holds, n, i, 0)
+				r.take(n, i, 0)
 			}
 		}
 	}
-	r.holds, r.rates = holds, len(holds)
+	r.rates = len(r.holds)
 	return nil
 }
 
@@ -172,14 +171,17 @@ func (a *Account) admits(need, least *Amounts) bool {
 // configured now, so that such a counter only counts what was used.
 func limited(l *sluice.Limit, need int64) int64 { return holdOf(l, max(0, need)) }
 
-// take takes n from the i-th counter of an account, and notes it.
-func (r *Reservation) take(holds []hold, at, i int, n int64) []hold {
+// take takes n from the i-th counter of an account, and notes it. REQUIRES: reach.
+func (r *Reservation) take(at, i int, n int64) {
 	a := r.accounts[at]
 	c, l := &a.counters[i], &a.rows[i]
+	r.holds = r.holds[:len(r.holds)+1]
+	h := &r.holds[len(r.holds)-1]
+	h.amount, h.mark = n, c.take(l, n)
+	h.account, h.counter, h.shadow = uint8(at), uint8(i), r.isShadow(at)
 	if !l.Dimension.Gauge() {
 		c.over += r.over(l, n)
 	}
-	return append(holds, hold{account: uint8(at), counter: uint8(i), shadow: r.isShadow(at), amount: n, mark: c.take(l, n)})
 }
 
 // over is how much more than a hold of n an attempt can use of a rate or budget.
@@ -220,13 +222,14 @@ func (b *Book) TakeGauges(r *Reservation, need Amounts) (blocked *Account) {
 			}
 		}
 	}
+	r.reach()
 	for n, a := range r.Accounts() {
 		if out && r.isShadow(n) {
 			continue
 		}
 		for m := a.gauges; m != 0; m &= m - 1 {
 			i := bits.TrailingZeros64(m)
-			r.holds = r.take(r.holds, n, i, limited(&a.rows[i], need[a.rows[i].Dimension]))
+			r.take(n, i, limited(&a.rows[i], need[a.rows[i].Dimension]))
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"slices"
 	"time"
 
 	"sluice"
@@ -29,18 +30,19 @@ func (b *Book) Limits(now time.Time, r *Reservation, to []LimitState) []LimitSta
 			if l.Amount == 0 {
 				continue
 			}
-			reset := time.Duration(0)
+			to = slices.Grow(to, 1)[:len(to)+1]
+			s := &to[len(to)-1]
+			s.Scope, s.Limit, s.Remaining, s.Reset = a.owner.Scope, *l, max(0, c.free(l)), 0
 			switch w := l.Window; {
 			case w == sluice.NoWindow || w == sluice.PerRun:
 			case !w.Fixed():
-				reset = c.refillTime(l, l.Amount)
+				s.Reset = c.refillTime(l, l.Amount)
 			default:
 				if ends[w] == 0 {
 					ends[w] = b.calendar.until(w, now)
 				}
-				reset = ends[w]
+				s.Reset = ends[w]
 			}
-			to = append(to, LimitState{Scope: a.owner.Scope, Limit: *l, Remaining: max(0, c.free(l)), Reset: reset})
 		}
 	}
 	return to
