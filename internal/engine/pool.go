@@ -184,12 +184,13 @@ func (p *pool) position(r *request, wait time.Duration) int {
 	return p.queue.Position(r.call.Class, r.item.Flow.Tenant, wait, p.running())
 }
 
-// set is the backends that may serve r at what it holds, health and load aside.
+// set is the backends that may serve r at what it holds, health and load aside; a
+// further attempt, those that may be given one now.
 func (p *pool) set(r *request) sched.Set {
 	may := p.eligible(r)
 	s := *may
 	for i, pl := range p.places {
-		if may.Has(i) && r.dearer(pl.Backend) {
+		if may.Has(i) && (r.dearer(pl.Backend) || r.attempt > 0 && p.retries.AllowsOn(r.since, pl) != route.Allowed) {
 			s.Drop(i)
 		}
 	}
