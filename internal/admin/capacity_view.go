@@ -51,7 +51,7 @@ type CapacityUtilisation struct {
 	Prefill float64 `json:"prefill"`
 	Decode  float64 `json:"decode"`
 	KV      float64 `json:"kv"`
-	Engine  float64 `json:"engine" doc:"Time of the engines: prefill and decode take turns, so that it is their sum"`
+	Engine  float64 `json:"engine" doc:"Time of the engines: prefill and decode take turns, so that it is their sum; or kv, where memory is scarcer"`
 }
 
 // CapacitySupply is what the fleet has.

@@ -40,7 +40,7 @@
 //	prefill utilisation  ρp = λ·E[S]                 per replica
 //	decode utilisation   ρd = λ·E[o] / (N / t(N))
 //	kv utilisation       ρk = held / KVCapacity
-//	engine               ρp + max(ρd, ρk)
+//	engine               max(ρp + ρd, ρk)
 //
 // Prefill and decode take turns on one engine: a step lasts as long as its decode
 // and its chunk of prefill together. So a fleet is over capacity when engine is

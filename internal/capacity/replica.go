@@ -72,7 +72,7 @@ type Utilisation struct {
 	KV      Amount // tokens held in memory while decoding at that rate, of the memory
 	// Engine is the time of the engine: prefill and decode take turns in it, so
 	// that each may be below 1 and both together are too much. Where memory is
-	// scarcer than decode, it counts for decode.
+	// scarcer than time, it is that.
 	Engine Amount
 }
 
@@ -90,7 +90,7 @@ func (e engine) demandOn(d Demand) (u Utilisation, used, held Amount) {
 	used = e.prompts(d).Plus(step.Times(d.sums[sumContext]))
 	held = d.sums[sumTokensAll].Times(e.token).Plus(d.sums[sumPairsAll].Times(e.pair)).Plus(step.Times(d.sums[sumWhole]))
 	u.KV = held.Over(e.memory)
-	u.Engine = u.Prefill.Plus(Max(u.Decode, u.KV))
+	u.Engine = Max(u.Prefill.Plus(u.Decode), u.KV)
 	return u, used, held
 }
 
@@ -131,7 +131,7 @@ func (e engine) expect(d Demand, u Utilisation) Expected {
 		KVUsed: e.prompts(d).Plus(d.Input.Times(wait)),
 	}
 	if d.Output.Sign() == 0 {
-		return x
+		return x.within(e.memory)
 	}
 	x.Step = Int(e.batch).Times(u.Prefill.Plus(u.Decode)).Over(d.Output)
 	if left := one.Minus(u.Prefill).Minus(d.Output.Times(e.job)); left.Sign() > 0 {
@@ -139,5 +139,14 @@ func (e engine) expect(d Demand, u Utilisation) Expected {
 	}
 	x.Batch = x.Batch.Plus(d.Output.Times(x.Step))
 	x.KVUsed = x.KVUsed.Plus(x.Step.Times(d.sums[sumContext]))
+	return x.within(e.memory)
+}
+
+// within keeps what is expected to what there is: a mean of few large requests
+// leaves out that the next one waits.
+func (x Expected) within(memory Amount) Expected {
+	if memory.Sign() > 0 {
+		x.KVUsed = Min(x.KVUsed, memory)
+	}
 	return x
 }

@@ -99,7 +99,10 @@ func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 // headline answers over or under water in one line.
 func headline(p *admin.CapacityPlan) string {
 	line := water(&p.CapacityState) + ", " + dimensionWord(p.Binding) + " binds."
-	if p.GPUsAssumed {
+	switch {
+	case p.Factor == 0 && p.Replicas > 0:
+		return water(&p.CapacityState) + "."
+	case p.GPUsAssumed:
 		line = fmt.Sprintf("above water with %s, the fewest: room for %s times this demand, %s binds.", plural(int(p.GPUs), "GPU"), factor(math.Floor(p.Factor*100)/100), dimensionWord(p.Binding))
 	}
 	if p.Lost != nil {
