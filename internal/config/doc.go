@@ -37,6 +37,16 @@
 //   - Every setting that a running process cannot change is told by
 //     [Settings.Fixed].
 //
+// # Scenarios
+//
+// A scenario of the tabletop is read by the same decoder ([ReadScenario]). It holds
+// its gateway in the words of the configuration file, inline or by name, and is
+// compiled under every policy: as it is, naive, and each variant. Patches are joined
+// on flat syntax trees, in which aliases are written out, so that each policy is
+// decoded and checked as a file of its own, and what a patch breaks is told at the
+// patch. A rehearsal reads no secret and needs no key, no store and no address. Files
+// that a scenario names are read while it is; everything in it is bounded.
+//
 // The JSON Schema of the file ([Schema]) and docs/config.md are made from the
 // same struct tags; tests hold both to them.
 //

@@ -152,7 +152,7 @@ func (r *reader) compile() {
 	r.machines()
 	r.traffic()
 	r.principals()
-	r.out.Events = r.events("events", r.in.Events, nil)
+	r.out.Events = r.events("events", r.in.Events)
 	for _, name := range sorted(r.in.Acts) {
 		r.act(name, r.in.Acts[name])
 	}
@@ -220,7 +220,7 @@ func (r *reader) act(name string, in *Act) {
 		r.fail(join(at, "events"), "split it", "there are %d, the bound is %d", len(in.Events), MaxEvents)
 		return
 	}
-	r.out.Acts = append(r.out.Acts, tabletop.Act{Name: name, About: in.About, Events: r.events(join(at, "events"), in.Events, r.in.Events)})
+	r.out.Acts = append(r.out.Acts, tabletop.Act{Name: name, About: in.About, Events: r.events(join(at, "events"), in.Events)})
 }
 
 func (r *reader) expectations() {

@@ -66,7 +66,7 @@ func (FailReason) words() []string {
 }
 
 // events compiles a list of events, in order of time.
-func (r *reader) events(path string, in, _ []Event) []tabletop.Event {
+func (r *reader) events(path string, in []Event) []tabletop.Event {
 	var out []tabletop.Event
 	for _, e := range inOrder(path, in) {
 		if t := time.Duration(e.At); t > r.out.Length+r.out.Drain {

@@ -1,7 +1,6 @@
 package config
 
 import (
-	_ "embed"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -14,13 +13,8 @@ import (
 	"sluice/internal/replay"
 )
 
-// ScenarioSchemaJSON is the JSON Schema of the scenario file, for editors.
-// ScenarioSchema makes it.
-//
-//go:embed scenario.json
-var ScenarioSchemaJSON []byte
-
-// ScenarioSchema makes the JSON Schema of the scenario file from the struct tags.
+// ScenarioSchema makes the JSON Schema of the scenario file from the struct tags;
+// scenario.json is a copy for editors.
 func ScenarioSchema() ([]byte, error) {
 	types := typeSchemas()
 	open := &jsonschema.Schema{Type: "object", Description: "sections of the configuration file"}

@@ -72,47 +72,6 @@ func (l *Names) decodeNode(d *decoder, n node, path string) {
 	}
 }
 
-// Law is how long prompts or answers are: one of tokens, p50 with p99, uniform,
-// quantiles.
-type Law struct {
-	Tokens    Count            `json:"tokens,omitempty" jsonschema:"always as many"`
-	P50       Count            `json:"p50,omitempty" jsonschema:"log-normal with this median, and p99"`
-	P99       Count            `json:"p99,omitempty" jsonschema:"what 1% exceed"`
-	Uniform   []Count          `json:"uniform,omitempty" jsonschema:"evenly from the first to the second"`
-	Quantiles map[string]Count `json:"quantiles,omitempty" jsonschema:"what each share does not exceed, such as {50%: 1020, 99%: 4142, 100%: 14050}; straight lines between"`
-	Min       Count            `json:"min,omitempty" jsonschema:"what is drawn is held above"`
-	Max       Count            `json:"max,omitempty" jsonschema:"what is drawn is held below"`
-}
-
-// Part is one of several laws.
-type Part struct {
-	Share Share `json:"share" jsonschema:"how many requests have it; all parts make 100%"`
-	Law
-}
-
-// Lengths is a number of tokens, a law, or a mix of laws.
-type Lengths struct {
-	Law
-	Mix []Part `json:"mix,omitempty" jsonschema:"one of several laws, drawn for each request: [{share: 90%, tokens: 1k}, {share: 10%, p50: 8k, p99: 60k}]"`
-}
-
-func (l *Lengths) decodeNode(d *decoder, n node, path string) {
-	if _, ok := d.asMapping(n); ok {
-		type plain Lengths // without this method
-		d.into(n, (*plain)(l), path)
-		return
-	}
-	text, ok := d.scalar(n, path)
-	if !ok {
-		return
-	}
-	if err := l.Tokens.UnmarshalText([]byte(text)); err != nil {
-		d.reportError(n, path, err)
-		return
-	}
-	d.pos[join(path, "tokens")] = nodePos(n)
-}
-
 // Arrivals is when requests come: a rate, or one of the processes.
 type Arrivals struct {
 	Poisson *Rate  `json:"poisson,omitempty" jsonschema:"independently, so many per time; the same as the rate alone"`

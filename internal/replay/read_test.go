@@ -82,13 +82,13 @@ func TestReadColumns(t *testing.T) {
 		})
 	}
 	for text, want := range map[string]string{
-		"when,in,output,who\n":                   `line 1: the columns ["when" "in" "out" "who"] are wanted`,
-		"who,when,out,in\na,soon,20,100\n":       `line 2: time "soon": write a number`,
-		"who,when,out,in\na,1,20,100\na,2,-1,1":  `line 3: token count "-1"`,
+		"when,in,output,who\n":                    `line 1: the columns ["when" "in" "out" "who"] are wanted`,
+		"who,when,out,in\na,soon,20,100\n":        `line 2: time "soon": write a number`,
+		"who,when,out,in\na,1,20,100\na,2,-1,1":   `line 3: token count "-1"`,
 		`{"when": 1, "in": 5, "who": "x"}`:        `line 1: "out" is missing`,
 		`{"when": 1, "in": 5,`:                    "line 1: not a trace row",
-		"who,when,out,in\na,-1,20,100\n":         `line 2: time "-1"`,
-		"who,when,out,in\na,1,20\n":              "line 2: has 3 columns",
+		"who,when,out,in\na,-1,20,100\n":          `line 2: time "-1"`,
+		"who,when,out,in\na,1,20\n":               "line 2: has 3 columns",
 		"who,when,out,in\na,99000000000000,2,3\n": "line 2: time 9.9e+10 s is out of range",
 	} {
 		if _, err := Read(strings.NewReader(text), ReadOptions{Columns: columns}); err == nil || !strings.HasPrefix(err.Error(), want) {

@@ -32,7 +32,7 @@ var effects = []effect{
 	{"noisy-tenant", "lower-limit", "after", "tenant quiet-1", "ttft.p50", -1, func(f *tabletop.Figures) float64 { return seconds(f.TTFT.P50) }},
 	{"noisy-tenant", "shorten-wait", "after", "tenant noisy", "queue.p50", -1, func(f *tabletop.Figures) float64 { return seconds(f.Queue.P50) }},
 	{"noisy-tenant", "enlarge", "after", "tenant noisy", "completed", 1, func(f *tabletop.Figures) float64 { return float64(f.Completed) }},
-	{"quarter-fleet-loss", "headroom", "after", "class interactive", "ttft.p99", -1, func(f *tabletop.Figures) float64 { return seconds(f.TTFT.P99) }},
+	{"quarter-fleet-loss", "headroom", "after", "class interactive", "ttft.p90", -1, func(f *tabletop.Figures) float64 { return seconds(f.TTFT.P90) }},
 	{"quarter-fleet-loss", "batch-ceiling", "after", "class interactive", "ttft.p50", -1, func(f *tabletop.Figures) float64 { return seconds(f.TTFT.P50) }},
 	{"contract-tenant", "raise-contract", "overflow", "source bulk", "slo", 1, func(f *tabletop.Figures) float64 { return float64(f.SLO) / 1000 }},
 	{"contract-tenant", "pin-shares", "overflow", "source bulk", "ttft.p50", -1, func(f *tabletop.Figures) float64 { return seconds(f.TTFT.P50) }},
