@@ -40,6 +40,7 @@ type Gate struct {
 	mu       sync.Mutex
 	eng      *engine.Engine                           // guarded by mu
 	waiters  map[sluice.RequestID]chan<- engine.Grant // guarded by mu; channels with one place
+	spare    chan engine.Grant                        // guarded by mu; empty, nil if there is none
 	idle     []chan struct{}                          // guarded by mu; closed when nothing is open
 	armed    time.Time                                // guarded by mu; when the sleeper wakes, zero for never
 	draining bool                                     // guarded by mu
@@ -89,12 +90,18 @@ func (g *Gate) Admit(ctx context.Context, c engine.Call) (*Grant, error) {
 	}
 	ch := g.expect(c.ID)
 	expired := g.advance(now)
+	place, granted := g.atOnce(ch)
 	g.mu.Unlock()
 	g.tellExpired(expired)
 	if g.hooks.Queued != nil {
 		g.hooks.Queued(c, v)
 	}
-	place, err := g.await(ctx, c.ID, ch)
+	var err *sluice.Error
+	if granted {
+		err = place.Err
+	} else {
+		place, err = g.await(ctx, c.ID, ch)
+	}
 	if err != nil {
 		g.mu.Lock()
 		now := time.Now()
@@ -114,7 +121,7 @@ func (g *Gate) Admit(ctx context.Context, c engine.Call) (*Grant, error) {
 // may still be open, and no longer has a waiter.
 func (g *Gate) await(ctx context.Context, id sluice.RequestID, ch <-chan engine.Grant) (engine.Grant, *sluice.Error) {
 	select {
-	case place := <-ch: // most have it by now
+	case place := <-ch: // a further attempt may have it by now
 		return place, place.Err
 	default:
 	}
@@ -139,10 +146,25 @@ func (g *Gate) await(ctx context.Context, id sluice.RequestID, ch <-chan engine.
 
 // expect makes the channel that a request's next grant is sent to. REQUIRES: mu
 // is held.
-func (g *Gate) expect(id sluice.RequestID) <-chan engine.Grant {
-	ch := make(chan engine.Grant, 1)
+func (g *Gate) expect(id sluice.RequestID) chan engine.Grant {
+	ch := g.spare
+	if g.spare = nil; ch == nil {
+		ch = make(chan engine.Grant, 1)
+	}
 	g.waiters[id] = ch
 	return ch
+}
+
+// atOnce takes a grant that has come while mu was held, as most do. The channel then
+// serves the next request: nobody else has it. REQUIRES: mu is held.
+func (g *Gate) atOnce(ch chan engine.Grant) (place engine.Grant, ok bool) {
+	select {
+	case place = <-ch:
+		g.spare = ch
+		return place, true
+	default:
+		return place, false
+	}
 }
 
 // advance lets the engine decide, delivers what it did and sees that the sleeper
