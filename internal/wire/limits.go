@@ -74,9 +74,15 @@ func anthropicOf(what string) rateNames {
 	return rateNames{prefix + "-Limit", prefix + "-Remaining", prefix + "-Reset"}
 }
 
-// set sets the three headers, whose values share one array.
+// set sets the three headers, whose values share one array and one text.
 func (n *rateNames) set(h http.Header, s *engine.LimitState, reset string) {
-	v := &[3]string{strconv.FormatInt(s.Limit.Amount, 10), strconv.FormatInt(max(s.Remaining, 0), 10), reset}
+	var room [64]byte
+	b := strconv.AppendInt(room[:0], s.Limit.Amount, 10)
+	first := len(b)
+	b = strconv.AppendInt(b, max(s.Remaining, 0), 10)
+	second := len(b)
+	text := string(append(b, reset...))
+	v := &[3]string{text[:first], text[first:second], text[second:]}
 	h[n[0]], h[n[1]], h[n[2]] = v[0:1:1], v[1:2:2], v[2:3:3]
 }
 
