@@ -59,6 +59,7 @@ func (t *turn) attempt(ctx context.Context) *attempt {
 		return a
 	}
 	edit := t.edit(a)
+	t.kept = t.kept || a.target.KeepsBody()
 	a.sent = true
 	a.times.sent = time.Now()
 	defer a.times.end()

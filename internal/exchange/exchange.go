@@ -96,6 +96,7 @@ type turn struct {
 	cost     sluice.Nano
 	high     sluice.Nano
 	finished bool
+	kept     bool // a transport may still read the body
 	result   Result
 }
 
@@ -192,6 +193,7 @@ func (t *turn) recovered(res *Result) {
 	}()
 	p := recover()
 	if p == nil {
+		res.BodyKept = t.kept
 		return
 	}
 	stack := debug.Stack()
@@ -205,7 +207,7 @@ func (t *turn) recovered(res *Result) {
 	} else if !t.finished {
 		t.refused(e, nil)
 	}
-	t.result.Err = e
+	t.result.Err, t.result.BodyKept = e, true
 	*res = t.result
 }
 

@@ -71,6 +71,8 @@ type Result struct {
 	Final ledger.Entry // outcome and reason are the request's
 	Usage sluice.Usage // over all attempts; Source is the least trusted of them
 	Cost  sluice.Nano  // over all attempts
+
+	BodyKept bool // something may still read the request's body
 }
 
 // Hooks are told what happened. Nil fields are silent. They run on Run's

@@ -3,7 +3,6 @@ package proxy
 import (
 	"errors"
 	"io"
-	"net/http"
 	"os"
 	"strings"
 	"time"
@@ -26,9 +25,15 @@ func (c *call) read() ([]byte, error) {
 	if declared > c.p.o.MaxBody {
 		return nil, c.tooLarge()
 	}
-	in := &paced{c: c, rc: http.NewResponseController(c.w), start: time.Now()}
-	body, err := readSized(in, declared, c.p.o.MaxBody)
-	in.stop()
+	var body []byte
+	var err error
+	if c.sink.conn != nil && c.sink.conn.whole() { // nothing to wait for
+		body, err = c.readWhole(c.r.Body, declared)
+	} else {
+		in := &paced{c: c, start: time.Now()}
+		body, err = c.readWhole(in, declared)
+		in.stop()
+	}
 	switch {
 	case err == nil:
 		return body, nil
@@ -55,13 +60,18 @@ func (c *call) tooLarge() error {
 
 var errTooLarge = errors.New("body is larger than the bound")
 
-// readSized reads r, of which declared bytes are announced, -1 if none, into a
-// buffer that never doubles: the most that is held is the body and one part.
-func readSized(r io.Reader, declared, limit int64) ([]byte, error) {
+// readWhole reads r, of which declared bytes are announced, -1 if none, into room
+// that never doubles: the most that is held is the body and one part.
+func (c *call) readWhole(r io.Reader, declared int64) ([]byte, error) {
 	if declared < 0 {
-		return readParts(r, limit)
+		return readParts(r, c.p.o.MaxBody)
 	}
-	buf := make([]byte, min(declared, firstPart))
+	var buf []byte
+	if c.space = c.p.bodies.take(declared); c.space != nil {
+		buf = c.space.b[:declared:declared]
+	} else {
+		buf = make([]byte, min(declared, firstPart))
+	}
 	if _, err := io.ReadFull(r, buf); err != nil {
 		return nil, err
 	}
@@ -75,7 +85,7 @@ func readSized(r io.Reader, declared, limit int64) ([]byte, error) {
 		buf = all
 	}
 	// The end must be seen, for net/http to begin to watch the connection.
-	if n, err := r.Read(make([]byte, 1)); n > 0 || err != io.EOF {
+	if n, err := r.Read(c.probe[:]); n > 0 || err != io.EOF {
 		return nil, errors.Join(errTooLarge, err)
 	}
 	return buf, nil
@@ -117,7 +127,6 @@ func atEnd(r io.Reader) bool {
 // paced is a body under a read deadline that moves on with what has come.
 type paced struct {
 	c     *call
-	rc    *http.ResponseController
 	start time.Time
 	n     int64
 	until time.Time
@@ -128,7 +137,7 @@ func (p *paced) Read(b []byte) (int, error) {
 	due := p.start.Add(o.BodyGrace + time.Duration(p.n/o.BodyRate)*time.Second)
 	if due != p.until {
 		p.until = due
-		p.rc.SetReadDeadline(due)
+		p.c.sink.rc.SetReadDeadline(due)
 	}
 	n, err := p.c.r.Body.Read(b)
 	p.n += int64(n)
@@ -136,4 +145,4 @@ func (p *paced) Read(b []byte) (int, error) {
 }
 
 // stop lifts the deadline, which would else end the watch on the connection.
-func (p *paced) stop() { p.rc.SetReadDeadline(time.Time{}) }
+func (p *paced) stop() { p.c.sink.rc.SetReadDeadline(time.Time{}) }

@@ -42,6 +42,8 @@ type call struct {
 
 	principal sluice.Principal
 	head      *wire.Head
+	space     *space  // that the body is in; nil if it has its own
+	probe     [1]byte // what follows the body
 	limits    []engine.LimitState
 	record    Record
 	recorded  bool // by the exchange: Record.Final is the ledger's
@@ -91,7 +93,12 @@ func (c *call) serve() {
 		return
 	}
 	c.sink.watch(c.head.Stream)
-	c.deliver(c.p.o.Exchange.Run(c.r.Context(), req, &c.sink))
+	res := c.p.o.Exchange.Run(c.r.Context(), req, &c.sink)
+	if !res.BodyKept {
+		c.p.bodies.give(c.space)
+	}
+	c.space = nil
+	c.deliver(res)
 }
 
 // deliver tells the client what the exchange has not.

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"context"
 	"net"
 
 	"golang.org/x/sys/unix"
@@ -11,7 +10,7 @@ import (
 // for deadPeer: one that vanished without a word (C7). A keep-alive probe would
 // not tell, since it is not sent while data waits to be acknowledged, and a
 // write deadline would not either, until the kernel's buffer is full.
-func watchPeer(ctx context.Context, c net.Conn) context.Context {
+func watchPeer(c net.Conn) {
 	if g, ok := c.(*guard); ok {
 		c = g.Conn
 	}
@@ -22,5 +21,4 @@ func watchPeer(ctx context.Context, c net.Conn) context.Context {
 			})
 		}
 	}
-	return ctx
 }

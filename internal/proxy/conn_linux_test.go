@@ -24,7 +24,7 @@ func TestC7DeadPeer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer server.Close()
-	watchPeer(t.Context(), server)
+	watchPeer(server)
 	raw, err := server.(*net.TCPConn).SyscallConn()
 	if err != nil {
 		t.Fatal(err)

@@ -2,10 +2,7 @@
 
 package proxy
 
-import (
-	"context"
-	"net"
-)
+import "net"
 
 // watchPeer leaves a peer that vanished to the kernel's own retransmission limit.
-func watchPeer(ctx context.Context, _ net.Conn) context.Context { return ctx }
+func watchPeer(net.Conn) {}

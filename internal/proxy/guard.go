@@ -18,8 +18,9 @@ import (
 // goroutine reads at a time.
 type guard struct {
 	net.Conn
-	leave func() // gives its place at the door back, once
-	fresh bool   // nothing has come on it yet
+	leave func()    // gives its place at the door back, once
+	fresh bool      // nothing has come on it yet
+	until time.Time // the write deadline that the last sink has left; zero for none
 
 	at      part
 	line    [64]byte // how the line begins
@@ -68,6 +69,10 @@ func (g *guard) SetReadDeadline(t time.Time) error {
 	}
 	return g.Conn.SetReadDeadline(t)
 }
+
+// whole reports whether the request that is served has come to its end, so that to
+// read it cannot wait. It is for who reads the request, while nobody else does.
+func (g *guard) whole() bool { return g.at == atRequest && !g.refused }
 
 // Read reads from the connection, up to what it refuses.
 func (g *guard) Read(p []byte) (int, error) {

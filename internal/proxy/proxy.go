@@ -62,6 +62,7 @@ type Proxy struct {
 	base   context.Context // ends when requests must end
 	cancel context.CancelCauseFunc
 	server *http.Server
+	bodies bodies
 }
 
 // New makes a Proxy. It serves once its Server does.
@@ -99,10 +100,12 @@ func mint() sluice.RequestID {
 // Handler is the routes of the data plane.
 func (p *Proxy) Handler() http.Handler {
 	mux := http.NewServeMux()
+	operations := map[string]http.HandlerFunc{}
 	for _, op := range []wire.Operation{wire.Chat, wire.Completions, wire.Embeddings, wire.Messages, wire.CountTokens} {
-		mux.HandleFunc("POST /v1"+op.Path(), func(w http.ResponseWriter, r *http.Request) {
+		operations["/v1"+op.Path()] = func(w http.ResponseWriter, r *http.Request) {
 			p.handle(w, r, op, prefer(op), (*call).serve)
-		})
+		}
+		mux.HandleFunc("POST /v1"+op.Path(), operations["/v1"+op.Path()])
 		mux.HandleFunc("/v1"+op.Path(), func(w http.ResponseWriter, r *http.Request) {
 			p.handle(w, r, op, prefer(op), wrongMethod(http.MethodPost))
 		})
@@ -119,6 +122,12 @@ func (p *Proxy) Handler() http.Handler {
 	mux.HandleFunc("/", notFound)
 	wrong := p.unread(wrongMethod("GET, POST"))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost && r.URL.RawPath == "" { // nearly all are, and need no search
+			if serve := operations[r.URL.Path]; serve != nil {
+				serve(w, r)
+				return
+			}
+		}
 		switch { // what the mux would answer by itself, in no dialect
 		case r.Method == http.MethodConnect:
 			wrong(w, r)

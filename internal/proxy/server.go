@@ -31,9 +31,30 @@ func (p *Proxy) newServer() *http.Server {
 		MaxHeaderBytes:    maxHeaderBytes,
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 		BaseContext:       func(net.Listener) context.Context { return p.base },
-		ConnContext:       watchPeer,
+		ConnContext:       connContext,
 		ErrorLog:          log.New(io.Discard, "", 0), // malformed requests of strangers are no news
 	}
+}
+
+// connContext prepares a connection and makes it known to its requests.
+func connContext(ctx context.Context, c net.Conn) context.Context {
+	watchPeer(c)
+	if g, ok := c.(*guard); ok {
+		return context.WithValue(ctx, guardKey{}, g)
+	}
+	return ctx
+}
+
+// guardKey is the context's key of the connection that a request came on.
+type guardKey struct{}
+
+// guardOf is the connection that a request has for itself, nil if there is none.
+func guardOf(r *http.Request) *guard {
+	if r.ProtoMajor != 1 {
+		return nil
+	}
+	g, _ := r.Context().Value(guardKey{}).(*guard)
+	return g
 }
 
 // Serve accepts connections until Shutdown, MaxConns at a time. It returns nil

@@ -25,6 +25,7 @@ var keepAlive = []byte(": keep-alive\n\n")
 type sink struct {
 	c       *call
 	rc      *http.ResponseController
+	conn    *guard                          // the connection, if this answer has it for itself
 	flusher interface{ FlushError() error } // nil if rc has to find it
 	id      sluice.RequestID
 
@@ -43,7 +44,23 @@ var _ exchange.Client = (*sink)(nil)
 func (s *sink) init(c *call) {
 	s.c, s.rc, s.id, s.wrote = c, http.NewResponseController(c.w), c.p.o.NewID(), c.arrived
 	s.flusher, _ = c.w.(interface{ FlushError() error })
-	s.rc.SetWriteDeadline(time.Time{}) // the last answer on this connection may have left one
+	// The last answer on this connection may have left a deadline. One that is far
+	// off is as good as none until the next write, which moves it on; to lift it and
+	// set it again would be done for each request.
+	if s.conn = guardOf(c.r); s.conn == nil || s.conn.until.Sub(c.arrived) < c.p.o.WriteStall/2 {
+		s.deadline(time.Time{})
+		return
+	}
+	s.until = s.conn.until
+}
+
+// deadline sets the write deadline.
+func (s *sink) deadline(t time.Time) {
+	s.until = t
+	s.rc.SetWriteDeadline(t)
+	if s.conn != nil {
+		s.conn.until = t
+	}
 }
 
 // watch begins to send keep-alive comments into a stream's silence.
@@ -139,8 +156,7 @@ func (s *sink) slide() {
 	s.wrote = time.Now() // or is about to
 	until := s.wrote.Add(s.c.p.o.WriteStall)
 	if until.Sub(s.until) >= time.Second {
-		s.until = until
-		s.rc.SetWriteDeadline(until)
+		s.deadline(until)
 	}
 }
 

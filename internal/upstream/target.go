@@ -106,6 +106,11 @@ func orDay(d time.Duration) time.Duration {
 // that it is exact at a cut.
 func (t *Target) ContinuousUsage() bool { return t.Engine == "vllm" || t.Engine == "sglang" }
 
+// KeepsBody reports whether a request's body may still be read after its answer has
+// been closed: net/http's transport has goroutines of its own, and they do not say
+// when they are done.
+func (t *Target) KeepsBody() bool { return t.BaseURL.Scheme != "http" }
+
 // LegacyMaxTokens reports whether the backend may know an output bound by the name
 // max_tokens alone, and would silently ignore another: an engine of which the
 // opposite is not known.
