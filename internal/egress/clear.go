@@ -47,6 +47,14 @@ type ClearRequest struct {
 	Path   string      // escaped, with the query if there is one
 	Header http.Header // canonical names; no Host, Content-Length or connection header
 	Body   [][]byte    // in pieces
+	Cut    *Cut        // ends the request too; may be nil
+}
+
+func (r *ClearRequest) size() (n int) {
+	for _, p := range r.Body {
+		n += len(p)
+	}
+	return n
 }
 
 func (r *ClearRequest) address() string {
@@ -71,37 +79,48 @@ var ErrHeaderBound = errors.New("the answer's headers exceed the bound")
 // connection, until the answer is closed. The caller closes the answer.
 func (t *Clear) Do(ctx context.Context, r *ClearRequest) (*ClearAnswer, error) {
 	address := r.address()
-	for fresh := false; ; fresh = true {
-		l, used, err := t.link(ctx, address, fresh)
+	for fresh := false; ; {
+		l, used, err := t.link(ctx, address, fresh, r.Cut)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrUnsent, err)
 		}
-		a := &ClearAnswer{t: t, link: l, address: address, stop: context.AfterFunc(ctx, l.abort)}
-		err = a.do(r)
+		a := &ClearAnswer{t: t, link: l, address: address, cut: r.Cut, stop: context.AfterFunc(ctx, l.end)}
+		if !r.Cut.by(l.end) {
+			err = fmt.Errorf("%w: %w", ErrUnsent, errCut)
+		} else {
+			err = a.do(r, used)
+		}
 		if err == nil {
 			return a, nil
 		}
 		_ = a.Close()
-		if !errors.Is(err, ErrUnsent) || !used || ctx.Err() != nil {
+		switch {
+		case !errors.Is(err, ErrUnsent), !used, ctx.Err() != nil, errors.Is(err, errCut):
 			return nil, err
+		case !errors.Is(err, errStale):
+			fresh = true
 		}
 	}
 }
 
-// link takes an idle connection that is still alive, or dials.
-func (t *Clear) link(ctx context.Context, address string, fresh bool) (l *link, used bool, err error) {
-	for !fresh {
-		l := t.take(address)
-		if l == nil {
-			break
-		}
-		if l.quiet() {
+// errCut is the error of a request that was cut before it was sent.
+var errCut = errors.New("the request was cut")
+
+// link takes an idle connection, or dials.
+func (t *Clear) link(ctx context.Context, address string, fresh bool, cut *Cut) (l *link, used bool, err error) {
+	if !fresh {
+		if l := t.take(address); l != nil {
 			return l, true, nil
 		}
-		l.abort()
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, false, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer cut.by(nil)
+	if !cut.by(cancel) {
+		return nil, false, errCut
 	}
 	c, err := t.d.dial(ctx, "tcp", address, t.o)
 	if err != nil {
@@ -217,6 +236,7 @@ type ClearAnswer struct {
 	t       *Clear
 	link    *link
 	address string
+	cut     *Cut
 	stop    func() bool // ends the watch on the context; false if it has closed the connection
 	body    body
 	last    bool         // the peer closes the connection after it
@@ -230,15 +250,26 @@ type written struct {
 }
 
 // do sends and reads the head.
-func (a *ClearAnswer) do(r *ClearRequest) error {
-	err := a.send(r)
-	if err == nil {
+func (a *ClearAnswer) do(r *ClearRequest, used bool) error {
+	l, size := a.link, r.size()
+	b, err := appendHead(a.t.buffer(), r, size)
+	switch {
+	case err != nil:
+		a.t.release(b)
+		return fmt.Errorf("%w: %w", ErrUnsent, err)
+	case l.raw != nil && l.r.Buffered() == 0 && len(b)+size <= clearInline:
+		return a.atOnce(r, b, used)
+	case used && !l.quiet():
+		a.t.release(b)
+		return fmt.Errorf("%w: %w", ErrUnsent, errStale)
+	}
+	if err = a.send(r, b, size); err == nil {
 		err = a.head()
 	}
 	if err == nil || a.writing == nil {
 		return err
 	}
-	a.link.abort()
+	l.abort()
 	w := <-a.writing
 	a.writing = nil
 	if w.n == 0 {
@@ -247,18 +278,30 @@ func (a *ClearAnswer) do(r *ClearRequest) error {
 	return err
 }
 
-// send writes the request: at once as far as the buffers in between take it, and the
-// rest beside the reading of the answer, since a peer may refuse what it has not read.
-func (a *ClearAnswer) send(r *ClearRequest) error {
-	size := 0
+// atOnce sends a short request whose head is in b, and reads the head of its answer.
+func (a *ClearAnswer) atOnce(r *ClearRequest, b []byte, used bool) error {
 	for _, p := range r.Body {
-		size += len(p)
+		b = append(b, p...)
 	}
-	b, err := appendHead(a.t.buffer(), r, size)
-	if err != nil {
-		a.t.release(b)
+	l := a.link
+	l.ask(b, used)
+	err := a.head()
+	l.out = nil
+	a.t.release(b)
+	switch {
+	case err == nil:
+		return nil
+	case l.stale:
+		return fmt.Errorf("%w: %w", ErrUnsent, errStale)
+	case l.wrote == 0:
 		return fmt.Errorf("%w: %w", ErrUnsent, err)
 	}
+	return err
+}
+
+// send writes the request: at once as far as the buffers in between take it, and the
+// rest beside the reading of the answer, since a peer may refuse what it has not read.
+func (a *ClearAnswer) send(r *ClearRequest, b []byte, size int) error {
 	if len(b)+size <= clearInline {
 		for _, p := range r.Body {
 			b = append(b, p...)
@@ -330,7 +373,8 @@ func (a *ClearAnswer) Close() error {
 	if l == nil {
 		return nil
 	}
-	open := a.stop() && a.body.whole() && !a.last && l.r.Buffered() == 0
+	uncut, stopped := a.cut.by(nil), a.stop()
+	open := uncut && stopped && a.body.whole() && !a.last && l.r.Buffered() == 0
 	if a.writing != nil {
 		open = open && a.wrote()
 		if !open {

@@ -3,6 +3,7 @@ package egress
 import (
 	"bufio"
 	"bytes"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -20,12 +21,17 @@ type answerHead struct {
 // readHead reads the head of an answer, interim ones included. http.ReadResponse
 // judges it, but where it is as plain as nearly all are.
 func readHead(r *bufio.Reader) (answerHead, error) {
-	if _, err := r.Peek(1); err == nil {
+	switch _, err := r.Peek(1); err {
+	case nil:
 		have, _ := r.Peek(r.Buffered())
 		if h, n, ok := plainHead(have); ok {
 			_, _ = r.Discard(n) // it is there
 			return h, nil
 		}
+	case io.EOF:
+		return answerHead{}, io.ErrUnexpectedEOF
+	default:
+		return answerHead{}, err
 	}
 	resp, err := http.ReadResponse(r, nil)
 	if err != nil {

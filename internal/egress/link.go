@@ -2,6 +2,7 @@ package egress
 
 import (
 	"bufio"
+	"errors"
 	"math"
 	"net"
 	"syscall"
@@ -19,12 +20,29 @@ type link struct {
 	since time.Time // idle
 
 	raw    syscall.RawConn // nil if there is none
+	end    func()          // abort, made once
 	peek   [1]byte
 	silent bool
+
+	// Of a conversation, see converse:
+	step    func(fd uintptr) bool // next, made once
+	out     []byte                // still to be sent, before anything is read
+	used    bool                  // it has served another request: look whether the peer is still there
+	stale   bool                  // it is not
+	wrote   int                   // bytes of out
+	failed  error                 // why no more was written
+	into    []byte                // what is read
+	got     int
+	readErr error
 }
+
+// errStale is the error of a request that found its connection left by the peer.
+// Another has to be taken.
+var errStale = errors.New("the peer has left the connection")
 
 func newLink(c net.Conn) *link {
 	l := &link{Conn: c, left: noBound}
+	l.end, l.step = l.abort, l.next
 	l.r = bufio.NewReaderSize((*bounded)(l), clearBuffer)
 	if tcp, ok := c.(*net.TCPConn); ok {
 		l.raw, _ = tcp.SyscallConn()
@@ -34,6 +52,13 @@ func newLink(c net.Conn) *link {
 
 // abort closes the connection. It may be called more than once and at any time.
 func (l *link) abort() { _ = l.Close() }
+
+// ask has b sent when the answer is read. It looks whether the peer is still there
+// if this is not the connection's first request. REQUIRES: raw is not nil.
+func (l *link) ask(b []byte, used bool) {
+	l.out, l.used = b, used
+	l.stale, l.wrote, l.failed, l.got, l.readErr = false, 0, nil, 0, nil
+}
 
 // quiet reports whether an idle connection is open and nothing has come on it: a
 // request on one that the peer has left would be lost.
@@ -62,7 +87,13 @@ func (b *bounded) Read(p []byte) (int, error) {
 		}
 		p = p[:min(len(p), b.left)]
 	}
-	n, err := b.Conn.Read(p)
+	var n int
+	var err error
+	if b.out != nil {
+		n, err = (*link)(b).converse(p)
+	} else {
+		n, err = b.Conn.Read(p)
+	}
 	if b.left != noBound {
 		b.left -= n
 	}

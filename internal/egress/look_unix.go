@@ -4,9 +4,10 @@ package egress
 
 import "syscall"
 
-// look asks the kernel whether there is anything to read, and takes nothing.
+// look asks the kernel whether there is anything to read. What there is is lost: the
+// connection is then of no use.
 func (l *link) look(fd uintptr) bool {
-	_, _, err := syscall.Recvfrom(int(fd), l.peek[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+	_, err := uninterrupted(syscall.Read, fd, l.peek[:])
 	l.silent = err == syscall.EAGAIN
 	return true
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"sluice"
@@ -19,9 +20,10 @@ type Answer struct {
 	Events  bool   // the body is a stream of events
 	Refusal []byte // body of an answer of 400 or above, bounded; the answer is then over
 
-	parent context.Context // the caller's
-	ctx    context.Context // ends with the watch too
-	cancel context.CancelCauseFunc
+	parent context.Context    // the caller's
+	cancel context.CancelFunc // of the context of a request over TLS; nil for another
+	cut    egress.Cut         // of one in the clear
+	passed atomic.Pointer[expiry]
 	watch  *watch
 	body   io.ReadCloser
 	length int64 // declared; -1 if not
@@ -108,9 +110,21 @@ func (a *Answer) Close() {
 	if c, ok := a.body.(*egress.ClearAnswer); ok {
 		c.Close() // before the cancel, which would close a connection that can serve again
 	}
-	a.cancel(context.Canceled)
+	if a.cancel != nil {
+		a.cancel()
+	}
 	if a.body != nil {
 		a.body.Close()
+	}
+}
+
+// expire ends an attempt whose deadline has passed, on any goroutine.
+func (a *Answer) expire(e *expiry) {
+	a.passed.CompareAndSwap(nil, e)
+	if a.cancel != nil {
+		a.cancel()
+	} else {
+		a.cut.Now()
 	}
 }
 
@@ -119,7 +133,7 @@ func (a *Answer) failed(err error) error {
 	if a.parent.Err() != nil {
 		return context.Cause(a.parent)
 	}
-	if e, ok := errors.AsType[*expiry](context.Cause(a.ctx)); ok {
+	if e := a.passed.Load(); e != nil {
 		if a.Status == 0 && isDial(err) {
 			return &Error{Reason: sluice.UpstreamConnect, Err: err}
 		}

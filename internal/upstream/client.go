@@ -98,12 +98,14 @@ type Request struct {
 // where ctx itself ended, context.Cause of it, wrapped together with ErrUnsent if
 // the backend knows nothing of the request. The caller closes the answer.
 func (c *Client) Do(ctx context.Context, t *Target, r Request) (*Answer, error) {
-	parent := ctx
-	ctx, cancel := context.WithCancelCause(ctx)
-	a := &Answer{parent: parent, ctx: ctx, cancel: cancel, max: c.o.MaxAnswer}
-	a.watch = newWatch(cancel, t.Timeouts.withDefaults(), r.Stream)
+	a := &Answer{parent: ctx, max: c.o.MaxAnswer}
+	clear := t.BaseURL.Scheme == "http"
+	if !clear {
+		ctx, a.cancel = context.WithCancel(ctx)
+	}
+	a.watch = newWatch(a.expire, t.Timeouts.withDefaults(), r.Stream)
 	var err error
-	if t.BaseURL.Scheme == "http" {
+	if clear {
 		err = c.sendClear(ctx, a, t, &r)
 	} else {
 		err = c.send(ctx, a, t, r)
@@ -126,6 +128,7 @@ func (c *Client) sendClear(ctx context.Context, a *Answer, t *Target, r *Request
 	}
 	resp, err := c.clear(t.transport()).Do(ctx, &egress.ClearRequest{
 		Method: method, Host: t.BaseURL.Host, Path: t.url(r.Path).EscapedPath(), Header: t.header(r.Header, r.Stream), Body: r.pieces(),
+		Cut: &a.cut,
 	})
 	if err != nil {
 		unsent := errors.Is(err, egress.ErrUnsent)

@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"context"
 	"math"
 	"sync/atomic"
 	"time"
@@ -23,7 +22,7 @@ const (
 	stageBits = 3
 )
 
-// expiry is the cause of a context that the watch cancelled.
+// expiry is why the watch ended an attempt.
 type expiry struct {
 	stage stage
 	limit time.Duration
@@ -51,7 +50,7 @@ func (e *expiry) reason() sluice.Reason {
 // on, fires again then.
 type watch struct {
 	start  time.Time
-	cancel context.CancelCauseFunc
+	expire func(*expiry)
 	limits Timeouts
 	stream bool
 	timer  *time.Timer
@@ -68,8 +67,8 @@ type watch struct {
 }
 
 // newWatch starts the clock. REQUIRES: limits have their defaults.
-func newWatch(cancel context.CancelCauseFunc, limits Timeouts, stream bool) *watch {
-	w := &watch{start: time.Now(), cancel: cancel, limits: limits, stream: stream}
+func newWatch(expire func(*expiry), limits Timeouts, stream bool) *watch {
+	w := &watch{start: time.Now(), expire: expire, limits: limits, stream: stream}
 	at, st := w.beforeContent()
 	if stream && limits.Headers > 0 && (at <= 0 || limits.Headers < at) {
 		at, st = limits.Headers, stageHeaders
@@ -133,7 +132,7 @@ func (w *watch) fire() {
 	due, st := time.Duration(packed>>stageBits), stage(packed&(1<<stageBits-1))
 	now := time.Since(w.start)
 	if due > 0 && due <= now {
-		w.cancel(&expiry{st, w.limitOf(st)})
+		w.expire(&expiry{st, w.limitOf(st)})
 		return
 	}
 	next := w.soonest(0)
