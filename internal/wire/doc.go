@@ -24,7 +24,7 @@
 //     Else the gateway meters one model and the upstream runs another.
 //   - A Head holds offsets, not bytes. A scan allocates a constant amount, plus a
 //     bounded one for images' headers; base64 media are never copied. Of a body
-//     beyond 32 KiB it counts an eighth of the text, see sample.go for the error.
+//     beyond 32 KiB it counts an eighth of the text, beyond 64 KiB a sixteenth; see sample.go for the error.
 //   - Bound ≥ what any tokenizer makes of the input: a token has at least one byte,
 //     so it is the bytes that are not media, room for the template, and the media
 //     table's maximum. Where Unbounded is set, only the context length bounds it.

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math/bits"
 	"strconv"
@@ -70,8 +71,9 @@ func (l *lexer) str() (in span, escaped bool) {
 	l.i++
 	start := l.i
 	b, i := l.b, l.i
+	text := inside{-1}
 	for {
-		i = plain(b, i)
+		i = text.plain(b, i)
 		if i >= len(b) {
 			l.fail(len(b), "input ends inside a string")
 			return span{}, false
@@ -103,18 +105,10 @@ func (l *lexer) str() (in span, escaped bool) {
 	}
 }
 
-// plain returns the offset of the first byte from i on that is not printable
-// ASCII other than quote and backslash: many bytes at a time, since nearly all of a
-// body is such bytes.
+// plain returns the offset of the first byte from i on that is not printable ASCII
+// other than quote and backslash: many bytes at a time, since nearly all of a text is
+// such bytes.
 func plain(b []byte, i int) int {
-	for len(b)-i >= 32 {
-		p := b[i : i+32 : i+32]
-		if special(binary.LittleEndian.Uint64(p))|special(binary.LittleEndian.Uint64(p[8:]))|
-			special(binary.LittleEndian.Uint64(p[16:]))|special(binary.LittleEndian.Uint64(p[24:])) != 0 {
-			break
-		}
-		i += 32
-	}
 	for ; i+8 <= len(b); i += 8 {
 		if m := special(binary.LittleEndian.Uint64(b[i:])); m != 0 {
 			return i + bits.TrailingZeros64(m)/8
@@ -128,16 +122,67 @@ func plain(b []byte, i int) int {
 	return i
 }
 
+// inside reads the inside of one string.
+type inside struct {
+	quote int // where the next one is, that ends the string or is escaped; unknown if before what is read
+}
+
+// plain is plain for who goes on from there. Short strings are looked at as they come.
+// In long ones bytes.IndexByte finds the quote, since it looks at more bytes at a time
+// than this can, and what is before it need not be compared with one.
+func (s *inside) plain(b []byte, i int) int {
+	if s.quote < i {
+		for end := min(i+32, len(b)-7); i < end; i += 8 {
+			if m := special(binary.LittleEndian.Uint64(b[i:])); m != 0 {
+				return i + bits.TrailingZeros64(m)/8
+			}
+		}
+		s.quote = len(b)
+		if n := bytes.IndexByte(b[i:], '"'); n >= 0 {
+			s.quote = i + n
+		}
+	}
+	b = b[:s.quote]
+	for ; len(b)-i >= 32; i += 32 {
+		p := b[i : i+32 : i+32]
+		if (odd(binary.LittleEndian.Uint64(p))|odd(binary.LittleEndian.Uint64(p[8:]))|
+			odd(binary.LittleEndian.Uint64(p[16:]))|odd(binary.LittleEndian.Uint64(p[24:])))&highBits != 0 {
+			break
+		}
+	}
+	for ; len(b)-i >= 8; i += 8 {
+		if m := odd(binary.LittleEndian.Uint64(b[i:])) & highBits; m != 0 {
+			return i + bits.TrailingZeros64(m)/8
+		}
+	}
+	if n := len(b) - i; n > 0 && len(b) >= 8 { // the last eight, less those that have been looked at
+		m := odd(binary.LittleEndian.Uint64(b[len(b)-8:])>>(8*(8-n))) & (highBits >> (8 * (8 - n)))
+		return i + min(n, bits.TrailingZeros64(m)/8)
+	}
+	for ; i < len(b); i++ {
+		if c := b[i]; c < 0x20 || c >= 0x80 || c == '\\' {
+			return i
+		}
+	}
+	return i
+}
+
+const (
+	lowBits  = 0x0101010101010101
+	highBits = 0x8080808080808080
+)
+
+// odd is special without quotes, and with bits that mean nothing.
+func odd(w uint64) uint64 {
+	return (w - lowBits*0x20) | w | ((w ^ lowBits*'\\') - lowBits)
+}
+
 // special sets the high bit of the lowest of eight bytes that plain looks for, none
 // if there is none. Higher bits may be false: of a byte that is above ASCII, or by
 // the borrow of one below that matches, and either is hidden by that byte's own.
 func special(w uint64) uint64 {
-	const (
-		lo = 0x0101010101010101
-		hi = 0x8080808080808080
-	)
-	quote, slash := w^lo*'"', w^lo*'\\'
-	return ((w - lo*0x20) | w | (quote - lo) | (slash - lo)) & hi
+	quote, slash := w^lowBits*'"', w^lowBits*'\\'
+	return ((w - lowBits*0x20) | w | (quote - lowBits) | (slash - lowBits)) & highBits
 }
 
 // multibyte validates a run of bytes above ASCII at i and returns its length, 0 on

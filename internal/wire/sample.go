@@ -2,17 +2,28 @@ package wire
 
 import "sluice"
 
-// Of a body beyond sampleAbove bytes only an eighth of the text is counted: what
-// stands in the first sampleWindow bytes of every sampleStride. The rest is taken
-// to be like it. On 544 files of 80 KB (sources, documents, data) the estimate
-// differs from a full count by 1.4 % on average and 9.5 % at most, on 75 files of
-// 400 KB by 0.7 % and 3.4 %: less than the count itself is off. A text made to look
-// cheap where it is sampled lowers an estimate, which the provider's report
-// corrects; it does not lower Bound, which counts bytes.
+// Of a body beyond sampleAbove bytes only a part of the text is counted: what stands
+// in the first sampleWindow bytes of every sampleStride, and beyond thinAbove of
+// every thinStride. The rest is taken to be like it. On this repository's sources,
+// documents and data the estimate differs from a full count by 1.6 % on average and
+// 6.3 % at most in pieces of 40 KB, by 1.6 % and 4.9 % in pieces of 80 KB, and by 0.3 %
+// and 0.5 % in pieces of 400 KB: less than the count itself is off. Of pages of
+// different scripts in turn 400 KB are within 10 %.
+//
+// A text that is made to look cheap where it is sampled, or to look dear there, is
+// estimated at what it looks like: dense text between windows of the cheapest kind
+// at sampleLeast tokens for each byte, which is up to 1/sampleLeast too little, and
+// the reverse at up to all bytes. Windows that nobody can foresee would need chance,
+// and the same body would have two estimates. What this can do is bounded: a report
+// corrects the counters, a learned ratio is clamped, and hard spend never asks, since
+// Bound counts bytes.
 const (
 	sampleAbove  = 32 << 10
 	sampleStride = 2 << 10
+	thinAbove    = 64 << 10
+	thinStride   = 4 << 10
 	sampleWindow = 256
+	sampleLeast  = 64 // a token for so many bytes at least; runs of blanks come to 80
 )
 
 // sample is how much text there was, and how much of it was counted.
@@ -28,7 +39,15 @@ func (s *sample) tokens(n sluice.Tokens) sluice.Tokens {
 	case s.counted == 0: // a few short texts, each between two windows
 		return sluice.Tokens(s.text+3) / 4
 	}
-	return sluice.Tokens(min((int64(n)*s.text+s.counted-1)/s.counted, s.text))
+	return sluice.Tokens(min(max((int64(n)*s.text+s.counted-1)/s.counted, s.text/sampleLeast), s.text))
+}
+
+// stride is how far apart the windows of a body begin.
+func stride(body int) int {
+	if body > thinAbove {
+		return thinStride
+	}
+	return sampleStride
 }
 
 // addText counts the inside of a string, or with no escapes any text, as one that
@@ -40,12 +59,13 @@ func (s *scanner) addText(in span, escaped bool) {
 		s.countText(in, escaped)
 		return
 	}
+	apart := stride(len(s.b))
 	for at := in.start; at < in.end; {
-		window := at - at%sampleStride
+		window := at - at%apart
 		if end := min(window+sampleWindow, in.end); at < end {
 			s.countText(s.piece(in, span{at, end}, escaped), escaped)
 		}
-		at = window + sampleStride
+		at = window + apart
 	}
 }
 
