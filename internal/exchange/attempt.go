@@ -243,6 +243,7 @@ func (t *turn) whole(ctx context.Context, a *attempt, ans *upstream.Answer) {
 	if err := t.client.Answer(t.head, out); err != nil {
 		t.result.Err = t.undelivered(ctx, err)
 	}
+	t.taught(a)
 }
 
 // undelivered is why the client could not be written to.

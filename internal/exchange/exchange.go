@@ -96,7 +96,9 @@ type turn struct {
 	cost     sluice.Nano
 	high     sluice.Nano
 	finished bool
-	kept     bool // a transport may still read the body
+	lesson   sluice.Usage // of the last attempt
+	untaught bool         // it has not been learned from yet
+	kept     bool         // a transport may still read the body
 	result   Result
 }
 
@@ -175,6 +177,7 @@ func (t *turn) failed(ctx context.Context, a *attempt) Result {
 		e = t.why(ctx, e)
 	}
 	t.finish(a, e)
+	t.taught(a)
 	t.result.Err, t.result.Denied = e, a.denied
 	if a.pass != nil && ctx.Err() == nil {
 		t.result.Pass = a.pass
@@ -204,6 +207,7 @@ func (t *turn) recovered(res *Result) {
 	if !t.finished && t.last != nil {
 		t.last.failure = e
 		t.finish(t.last, e)
+		t.taught(t.last)
 	} else if !t.finished {
 		t.refused(e, nil)
 	}

@@ -111,6 +111,9 @@ func (t *turn) finish(a *attempt, e *sluice.Error) {
 		return
 	}
 	t.finished = true
+	if e == nil {
+		a.times.end()
+	}
 	u, cost, high := t.spent(a)
 	t.add(u, cost, high)
 	entry := t.entry(a, u, cost, high)
@@ -128,8 +131,18 @@ func (t *turn) finish(a *attempt, e *sluice.Error) {
 	}
 	t.result = Result{Head: t.head, Would: a.place.Would, Limits: t.grant.Limits(), Final: entry, Usage: t.usage, Cost: t.cost}
 	t.record(&entry)
-	t.learn(a, u)
-	t.learnPace(a, u)
+	t.lesson, t.untaught = u, true
+}
+
+// taught takes into the estimates what the last attempt took, once it is finished.
+// The client need not wait for that.
+func (t *turn) taught(a *attempt) {
+	if !t.untaught {
+		return
+	}
+	t.untaught = false
+	t.learn(a, t.lesson)
+	t.learnPace(a, t.lesson)
 	t.learnCut(a)
 }
 

@@ -157,6 +157,7 @@ func (t *turn) conclude(s *stream) {
 	if err := t.client.Events(t.head, s.out); err != nil {
 		t.result.Err = t.undelivered(s.ctx, err)
 	}
+	t.taught(s.a)
 }
 
 // ended says what the end of the events means. It sets the attempt's failure, or

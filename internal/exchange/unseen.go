@@ -120,7 +120,7 @@ func (t *turn) learnPace(a *attempt, u sluice.Usage) {
 	n := t.choices()
 	p := estimate.Timing{Output: u.OutputTotal() / n, Hidden: max(u.Reasoning-a.tap.Reasoned(), 0) / n, Whole: a.times.untilHead()}
 	if t.r.Head.Stream {
-		p.Whole, p.First, p.FirstOutput = since(a.times.sent), a.times.first, p.Hidden+a.times.firstSeen/n
+		p.Whole, p.First, p.FirstOutput = a.times.whole, a.times.first, p.Hidden+a.times.firstSeen/n
 	}
 	t.x.mu.Lock()
 	defer t.x.mu.Unlock()

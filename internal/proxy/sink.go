@@ -140,14 +140,18 @@ func (s *sink) Events(head *exchange.Head, p []byte) error {
 func (s *sink) write(p []byte) error {
 	s.slide()
 	_, err := s.c.w.Write(p)
-	switch {
-	case err != nil:
-	case s.flusher != nil:
-		err = s.flusher.FlushError()
-	default:
-		err = s.rc.Flush()
+	if err == nil {
+		err = s.flush()
 	}
 	return s.stalled(err)
+}
+
+// flush sends what has been written.
+func (s *sink) flush() error {
+	if s.flusher != nil {
+		return s.flusher.FlushError()
+	}
+	return s.rc.Flush()
 }
 
 // slide moves the write deadline on, at most once a second: to set one costs
@@ -249,8 +253,8 @@ func (s *sink) send(status int, body []byte) error {
 		if _, err := s.c.w.Write(part); err != nil {
 			return s.stalled(err)
 		}
-		if len(body) == 0 {
-			return nil
+		if len(body) == 0 { // what is logged and counted of it the client need not wait for
+			return s.stalled(s.flush())
 		}
 	}
 }
