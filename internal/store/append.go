@@ -71,10 +71,10 @@ func insertEntries(ctx context.Context, in inserter, rows []*ledger.Entry, byKey
 	in.table, in.columns = "entries", entryColumns
 	in.tail = " ON CONFLICT (request_id, attempt) DO NOTHING"
 	arg := func(args []any, i int) []any { return entryValues(args, rows[i]) }
-	added = make([]*ledger.Entry, 0, len(rows))
 	if in.rows == 1 {
-		return added, in.each(ctx, len(rows), arg, func(i int) { added = append(added, rows[i]) })
+		return in.entriesHere(ctx, rows, arg)
 	}
+	added = make([]*ledger.Entry, 0, len(rows))
 	in.tail += " RETURNING request_id, attempt"
 	err = in.insert(ctx, len(rows), arg, func(r scanner) error {
 		var k entryKey
@@ -82,6 +82,38 @@ func insertEntries(ctx context.Context, in inserter, rows []*ledger.Entry, byKey
 		added = append(added, byKey[k])
 		return err
 	})
+	return added, err
+}
+
+// entriesHere inserts entries into SQLite, whose rowids tell which are new: they come
+// after all others.
+func (in *inserter) entriesHere(ctx context.Context, rows []*ledger.Entry, arg func(args []any, i int) []any) (added []*ledger.Entry, err error) {
+	var last int64
+	if err := in.tx.QueryRowContext(ctx, "SELECT COALESCE(MAX(rowid), 0) FROM entries").Scan(&last); err != nil {
+		return nil, err
+	}
+	changed, err := in.here(ctx, len(rows), rowsHere, arg)
+	if err != nil || changed == int64(len(rows)) { // as nearly always
+		return rows, err
+	}
+	found, err := in.tx.QueryContext(ctx, "SELECT request_id, attempt FROM entries WHERE rowid > $1", last)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := collect(found, func(r scanner) (k entryKey, err error) {
+		err = r.Scan(&k.request, &k.attempt)
+		return k, err
+	})
+	fresh := make(map[entryKey]bool, len(keys))
+	for _, k := range keys {
+		fresh[k] = true
+	}
+	for _, e := range rows { // of two with one key the first
+		if k := keyOf(e); fresh[k] {
+			added = append(added, e)
+			delete(fresh, k)
+		}
+	}
 	return added, err
 }
 
@@ -127,31 +159,47 @@ func (in *inserter) insert(ctx context.Context, n int, arg func(args []any, i in
 	return nil
 }
 
-// each inserts n rows one by one and tells which of them changed the table. It is
-// for an engine in this process: there a statement costs no round trip, but a
-// numbered parameter a look-up by name, a result its own bookkeeping, a context
+// rowsHere is how many rows of entries one statement takes in this process. It saves
+// looking for the place of each row in each index from the top, and must be parsed.
+const rowsHere = 16
+
+// here inserts n rows, so many with one statement, and returns how many changed the
+// table. It is for an engine in this process: there a statement costs no round trip,
+// but a numbered parameter a look-up by name, a result its own bookkeeping, a context
 // that can end a goroutine, and database/sql a copy of the arguments. So it is the
-// driver that is asked, and ctx between rows.
-func (in *inserter) each(ctx context.Context, n int, arg func(args []any, i int) []any, changed func(i int)) error {
-	query := unnumbered(insertSQL(in.table, in.columns, 1) + in.tail)
+// driver that is asked, and ctx between statements.
+func (in *inserter) here(ctx context.Context, n, most int, arg func(args []any, i int) []any) (changed int64, err error) {
 	endless := context.WithoutCancel(ctx)
-	return in.conn.Raw(func(conn any) error {
-		stmt, err := conn.(driver.ConnPrepareContext).PrepareContext(endless, query)
-		if err != nil {
-			return err
-		}
-		defer stmt.Close()
-		exec := stmt.(driver.StmtExecContext)
-		args, named := make([]any, 0, len(in.columns)), make([]driver.NamedValue, len(in.columns))
-		for i := range n {
+	err = in.conn.Raw(func(conn any) error {
+		var stmt driver.Stmt
+		defer func() {
+			if stmt != nil {
+				_ = stmt.Close() // it has run, or failed and told so
+			}
+		}()
+		most, size := min(most, n), 0
+		args, named := make([]any, 0, most*len(in.columns)), make([]driver.NamedValue, most*len(in.columns))
+		for i := 0; i < n; i += size {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			args = arg(args[:0], i)
+			if size != min(most, n-i) {
+				if stmt != nil {
+					_ = stmt.Close()
+				}
+				size = min(most, n-i)
+				if stmt, err = conn.(driver.ConnPrepareContext).PrepareContext(endless, unnumbered(insertSQL(in.table, in.columns, size)+in.tail)); err != nil {
+					return err
+				}
+			}
+			args = args[:0]
+			for k := range size {
+				args = arg(args, i+k)
+			}
 			for k, v := range args {
 				named[k] = driver.NamedValue{Ordinal: k + 1, Value: v}
 			}
-			res, err := exec.ExecContext(endless, named)
+			res, err := stmt.(driver.StmtExecContext).ExecContext(endless, named[:len(args)])
 			if err != nil {
 				return err
 			}
@@ -159,12 +207,11 @@ func (in *inserter) each(ctx context.Context, n int, arg func(args []any, i int)
 			if err != nil {
 				return err
 			}
-			if rows > 0 && changed != nil {
-				changed(i)
-			}
+			changed += rows
 		}
 		return nil
 	})
+	return changed, err
 }
 
 // parameter is a numbered one.

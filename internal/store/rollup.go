@@ -157,6 +157,25 @@ type rollupRow struct {
 	sums []int64
 }
 
+func (r *rollupRow) add(e *ledger.Entry) {
+	for i := range measures {
+		r.sums[i] += measures[i].of(e)
+	}
+}
+
+// sameKey reports whether two entries go into one row.
+func sameKey(a, b *ledger.Entry, of []func(*ledger.Entry) string) bool {
+	if hourOf(a) != hourOf(b) {
+		return false
+	}
+	for _, f := range of {
+		if f(a) != f(b) {
+			return false
+		}
+	}
+	return true
+}
+
 // roll sums entries by the roll-up's key, in the order of the keys, so that two
 // replicas lock rows in one order.
 func (r rollup) roll(entries []*ledger.Entry) []rollupRow {
@@ -171,12 +190,19 @@ func (r rollup) roll(entries []*ledger.Entry) []rollupRow {
 	for i, d := range r.dims {
 		of[i] = dims[d].of
 	}
+	var before *ledger.Entry // the one that was summed before, into row
+	var row *rollupRow
 	for _, e := range entries {
+		if before != nil && sameKey(before, e, of) {
+			row.add(e)
+			continue
+		}
+		before = e
 		b = strconv.AppendInt(b[:0], hourOf(e), 10)
 		for _, f := range of {
 			b = append(append(b, 0), f(e)...)
 		}
-		row := found[string(b)]
+		row = found[string(b)]
 		if row == nil {
 			row = &rollupRow{key: []any{hourOf(e)}, sums: make([]int64, len(measures))}
 			for _, f := range of {
@@ -186,9 +212,7 @@ func (r rollup) roll(entries []*ledger.Entry) []rollupRow {
 			found[key] = row
 			order = append(order, sortable{key, row})
 		}
-		for i, m := range measures {
-			row.sums[i] += m.of(e)
-		}
+		row.add(e)
 	}
 	slices.SortFunc(order, func(a, b sortable) int { return cmp.Compare(a.key, b.key) })
 	rows := make([]rollupRow, len(order))
@@ -216,7 +240,7 @@ func (r rollup) add(ctx context.Context, in *inserter, rows []rollupRow) error {
 	}
 	var err error
 	if in.rows == 1 {
-		err = in.each(ctx, len(rows), arg, nil)
+		_, err = in.here(ctx, len(rows), 1, arg)
 	} else {
 		err = in.insert(ctx, len(rows), arg, nil)
 	}

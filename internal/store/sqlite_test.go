@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -176,4 +177,42 @@ func benchmarkAppend(b *testing.B, dsn string) {
 		n += batch
 	}
 	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "entries/s")
+}
+
+// Whatever stands where in batches that overlap, of two with one key the first is in
+// the sums, once: in statements of many rows, across them and in what is left over.
+func TestOverlappingBatches(t *testing.T) {
+	db, _ := openFile(t)
+	ctx := t.Context()
+	random := rand.New(rand.NewPCG(5, 5))
+	have := map[sluice.RequestID]sluice.Nano{}
+	for _, n := range []int{1, 15, 16, 17, 40, 100, 33} {
+		batch := make([]ledger.Entry, n)
+		for i := range batch {
+			e := someEntries(random.IntN(150), 1)[0]
+			e.Cost = sluice.Nano(random.IntN(1000))
+			e.CostHigh = e.Cost
+			if batch[i] = e; have[e.Request] == 0 {
+				have[e.Request] = e.Cost + 1
+			}
+		}
+		if err := db.Append(ctx, batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	audit, err := db.Verify(ctx)
+	if err != nil || len(audit.Differences) > 0 || audit.Entries != int64(len(have)) {
+		t.Fatalf("got %+v, %v, want %d entries", audit, err, len(have))
+	}
+	var want, got sluice.Nano
+	for _, cost := range have {
+		want += cost - 1
+	}
+	rows, err := db.Usage(ctx, ledger.UsageQuery{Owner: ledger.Everyone()})
+	for _, r := range rows {
+		got += r.Cost
+	}
+	if err != nil || got != want {
+		t.Errorf("got cost %d, want %d (%v)", got, want, err)
+	}
 }

@@ -49,8 +49,7 @@ type engine struct {
 	// withIDs asks select with the condition that the column is one of ids.
 	withIDs func(ctx context.Context, db *sql.DB, query, column string, ids []string) (*sql.Rows, error)
 	// insertRows is how many rows one INSERT takes. Postgres saves round trips
-	// with many; SQLite has none to save, and looks parameters up by name, which
-	// grows with the square of their number.
+	// with many; SQLite, for which it is 1, has none to save (see inserter.here).
 	insertRows int
 }
 
