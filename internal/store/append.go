@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -183,12 +182,16 @@ func (in *inserter) here(ctx context.Context, n, most int, arg func(args []any, 
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			if size != min(most, n-i) {
+			fits := most
+			if fits > n-i {
+				fits = 1 // what is left over is run sooner than a statement for it is parsed
+			}
+			if fits != size {
 				if stmt != nil {
 					_ = stmt.Close()
 				}
-				size = min(most, n-i)
-				if stmt, err = conn.(driver.ConnPrepareContext).PrepareContext(endless, unnumbered(insertSQL(in.table, in.columns, size)+in.tail)); err != nil {
+				size = fits
+				if stmt, err = conn.(driver.ConnPrepareContext).PrepareContext(endless, insertHereSQL(in.table, in.columns, size)+in.tail); err != nil {
 					return err
 				}
 			}
@@ -214,12 +217,11 @@ func (in *inserter) here(ctx context.Context, n, most int, arg func(args []any, 
 	return changed, err
 }
 
-// parameter is a numbered one.
-var parameter = regexp.MustCompile(`\$[0-9]+`)
-
-// unnumbered takes the numbers from the parameters of a statement, which has them
-// in order.
-func unnumbered(query string) string { return parameter.ReplaceAllLiteralString(query, "?") }
+// insertHereSQL is insertSQL with parameters that have no numbers.
+func insertHereSQL(table string, columns []string, rows int) string {
+	row := "(" + strings.Repeat("?, ", len(columns)-1) + "?)"
+	return "INSERT INTO " + table + " (" + strings.Join(columns, ", ") + ") VALUES " + strings.Repeat(row+", ", rows-1) + row
+}
 
 // collect scans all rows and closes them.
 func collect[T any](rows *sql.Rows, scan func(scanner) (T, error)) ([]T, error) {
