@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"strconv"
 	"sync"
 	"time"
 )
@@ -38,34 +37,6 @@ type Clear struct {
 // Clear makes a Clear over d. Close its idle connections at the end.
 func (d *Dialer) Clear(o TransportOptions) *Clear {
 	return &Clear{d: d, o: o, idle: make(map[string][]*link)}
-}
-
-// ClearRequest is one request. Nothing of it is changed.
-type ClearRequest struct {
-	Method string
-	Host   string      // as the Host header has it; the address is it with port 80 if it has none
-	Path   string      // escaped, with the query if there is one
-	Header http.Header // canonical names; no Host, Content-Length or connection header
-	Body   [][]byte    // in pieces
-	Cut    *Cut        // ends the request too; may be nil
-}
-
-func (r *ClearRequest) size() (n int) {
-	for _, p := range r.Body {
-		n += len(p)
-	}
-	return n
-}
-
-func (r *ClearRequest) address() string {
-	if _, _, err := net.SplitHostPort(r.Host); err == nil {
-		return r.Host
-	}
-	host := r.Host
-	if len(host) > 1 && host[0] == '[' && host[len(host)-1] == ']' {
-		host = host[1 : len(host)-1]
-	}
-	return net.JoinHostPort(host, "80")
 }
 
 // ErrUnsent is wrapped by the error of a request of which nothing can have reached
@@ -408,20 +379,4 @@ func (a *ClearAnswer) wrote() bool {
 	case <-timer.C:
 		return false
 	}
-}
-
-// appendHead writes the request line and the headers.
-func appendHead(b []byte, r *ClearRequest, size int) ([]byte, error) {
-	b = append(append(append(b, r.Method...), ' '), r.Path...)
-	b = append(append(append(b, " HTTP/1.1\r\nHost: "...), r.Host...), "\r\nContent-Length: "...)
-	b = append(strconv.AppendInt(b, int64(size), 10), "\r\n"...)
-	for name, values := range r.Header {
-		for _, v := range values {
-			if !validName(name) || !validValue(v) {
-				return b, fmt.Errorf("header %q has a name or a value that HTTP does not allow", name)
-			}
-			b = append(append(append(append(b, name...), ": "...), v...), "\r\n"...)
-		}
-	}
-	return append(b, "\r\n"...), nil
 }
