@@ -20,6 +20,6 @@
 // Runs are shared between tests, since they are pure: a scenario, policy, seed and
 // acts have one result.
 //
-// SLUICE_REHEARSAL_SEEDS sets how many seeds are run: five if it is not set, one
-// under the race detector.
+// SLUICE_REHEARSAL_SEEDS sets how many seeds are run, five if it is not set. The race
+// detector leaves the long runs out: they are one goroutine each.
 package rehearsal

@@ -77,6 +77,7 @@ traffic:
 // 30 requests/s of 2,000 in and 300 out are 60,000 input tokens/s and 9,000 output
 // tokens/s.
 func TestFigureOfThirtyRequests(t *testing.T) {
+	long(t)
 	t.Parallel()
 	s := written(t, fleetOf+"  - {tenant: app, arrivals: 30/s, input: 2k, output: 300, max_tokens: 300}\n")
 	for seed := 1; seed <= seeds(t); seed++ {
@@ -89,6 +90,7 @@ func TestFigureOfThirtyRequests(t *testing.T) {
 // tokens/s. Eight replicas of 30,000 input tokens/s hold it: 40 % of what they can
 // prefill, and everything that is asked for is served.
 func TestFigureOfEightGPUs(t *testing.T) {
+	long(t)
 	t.Parallel()
 	s := written(t, fleetOf+"  - {tenant: app, arrivals: 120/s, input: 800, output: 300, max_tokens: 300, target: {ttft: 2s, tpot: 100ms}}\n")
 	load := stream{120, 800, 300}
@@ -122,6 +124,7 @@ func play(t *testing.T, s *tabletop.Scenario, seed int) *tabletop.Result {
 // 100 requests/s of 1k are 100,000 input tokens/s; with half of them at 20k they are
 // 1,050,000: 10.5 times as many, at unchanged requests/s.
 func TestFigureOfTheNoisyTenant(t *testing.T) {
+	long(t)
 	t.Parallel()
 	s := shipped(t, "noisy-tenant", nil)
 	for seed := 1; seed <= seeds(t); seed++ {
@@ -136,6 +139,7 @@ func TestFigureOfTheNoisyTenant(t *testing.T) {
 // output tokens/s; with half of the inputs at 15,000 they are 2,750, 5.5 times as
 // many, and output stays.
 func TestFigureOfHarbor(t *testing.T) {
+	long(t)
 	t.Parallel()
 	s := shipped(t, "harbor", nil)
 	const half = 10.0 / 60

@@ -36,6 +36,7 @@ func harborScenario(t *testing.T) *tabletop.Scenario {
 // Harbor's own configuration holds its targets on the day of the case files; without
 // it, or without its headroom, it would not.
 func TestHarborScenario(t *testing.T) {
+	long(t)
 	t.Parallel()
 	s := harborScenario(t)
 	s.Name = "examples/harbor" // apart from the one that ships
@@ -48,6 +49,7 @@ func TestHarborScenario(t *testing.T) {
 
 // Both plays of Harbor's playbook do what they say, for every seed.
 func TestHarborPlays(t *testing.T) {
+	long(t)
 	t.Parallel()
 	text, err := os.ReadFile(harbor + "playbook.md")
 	if err != nil {

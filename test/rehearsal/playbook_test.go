@@ -42,6 +42,7 @@ var effects = []effect{
 // Each act does what its play says: with the same seed, the figure is better with it
 // than without, in every pair, and by more than twice the standard error in the mean.
 func TestPlaysHaveTheirEffect(t *testing.T) {
+	long(t)
 	for _, e := range effects {
 		t.Run(e.scenario+"/"+e.act, func(t *testing.T) {
 			t.Parallel()

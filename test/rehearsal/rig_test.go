@@ -16,17 +16,24 @@ import (
 // seeds are how many each scenario is run with.
 func seeds(t testing.TB) int {
 	t.Helper()
-	if text, ok := os.LookupEnv("SLUICE_REHEARSAL_SEEDS"); ok {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 {
-			t.Fatalf("SLUICE_REHEARSAL_SEEDS is %q: want a number from 1", text)
-		}
-		return n
+	text, ok := os.LookupEnv("SLUICE_REHEARSAL_SEEDS")
+	if !ok {
+		return 5
 	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("SLUICE_REHEARSAL_SEEDS is %q: want a number from 1", text)
+	}
+	return n
+}
+
+// long leaves a test out under the race detector, which makes it ten times as long
+// and finds nothing in it: a run is one goroutine.
+func long(t *testing.T) {
+	t.Helper()
 	if race {
-		return 1
+		t.Skip("too long for the race detector")
 	}
-	return 5
 }
 
 // shipped reads a scenario that ships.

@@ -12,6 +12,7 @@ import (
 var wanted = []string{"noisy-tenant", "quarter-fleet-loss", "retry-wave", "contract-tenant", "harbor", "code-bursts", "long-documents"}
 
 func TestShippedScenarios(t *testing.T) {
+	long(t)
 	have := map[string]bool{}
 	for _, name := range scenarios.Names() {
 		have[name] = true

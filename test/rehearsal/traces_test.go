@@ -22,6 +22,7 @@ var recordings = []struct {
 // A recording can be put in place of the rows that ship: the run is another, and
 // whole.
 func TestRecordingsInPlaceOfMadeUpTraces(t *testing.T) {
+	long(t)
 	const folder = "../../../shared/traces"
 	if _, err := os.Stat(folder); err != nil {
 		t.Skip("no recordings beside the repository")
