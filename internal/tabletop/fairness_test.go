@@ -183,6 +183,7 @@ func (h *history) worst() (gap, bound float64) {
 // TestFairnessOfTheEngine: what is judged as a run goes on agrees with what the
 // engine promises, whatever the sizes and weights.
 func TestFairnessOfTheEngine(t *testing.T) {
+	large(t)
 	judged := 0
 	rapid.Check(t, func(t *rapid.T) {
 		var sources []Source

@@ -11,6 +11,7 @@ import (
 // TestWorkloads: what is asked for, and what a machine's memory holds, comes out as
 // the arithmetic says.
 func TestWorkloads(t *testing.T) {
+	large(t)
 	const seconds = 120
 	for _, c := range []struct {
 		name         string

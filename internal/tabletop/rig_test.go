@@ -84,3 +84,12 @@ func asJSON(t rapid.TB, r *Result) string {
 }
 
 func testContext() context.Context { return context.Background() }
+
+// large leaves a test out under the race detector: a run is one goroutine, and what
+// is large of it shows no more than what is small.
+func large(t *testing.T) {
+	t.Helper()
+	if racing {
+		t.Skip("large, and of one goroutine")
+	}
+}

@@ -12,6 +12,7 @@ import (
 // here, as much as SLUICE_SOAK says, such as 24h. What is held at its end is no more
 // than after a fifth of it.
 func TestDayInBoundedMemory(t *testing.T) {
+	large(t)
 	length := 2 * time.Minute
 	if d, err := time.ParseDuration(os.Getenv("SLUICE_SOAK")); err == nil {
 		length = d
@@ -49,6 +50,7 @@ func TestDayInBoundedMemory(t *testing.T) {
 
 // TestInterrupted: a run that is cut short has a whole report up to there.
 func TestInterrupted(t *testing.T) {
+	large(t)
 	s := benchWorld(10 * time.Minute)
 	for i := range s.Sources {
 		s.Sources[i].Arrivals.Rate = 3

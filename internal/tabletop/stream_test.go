@@ -44,6 +44,7 @@ func between(at []time.Duration, from, to time.Duration) float64 {
 }
 
 func TestArrivalLaws(t *testing.T) {
+	large(t)
 	const hour = time.Hour
 	for _, c := range []struct {
 		name string
@@ -72,6 +73,7 @@ func TestArrivalLaws(t *testing.T) {
 }
 
 func TestRateOverTime(t *testing.T) {
+	large(t)
 	at := arrivals(Arrivals{Rate: 20, Day: Day{Period: time.Hour, Swing: 0.8, Peak: 15 * time.Minute}}, time.Hour, nil)
 	near(t, "a whole day", float64(len(at)), 72_000, 0.02)
 	near(t, "around its peak", between(at, 14*time.Minute, 16*time.Minute), 20*120*1.8, 0.04)
@@ -137,6 +139,7 @@ func TestTraceArrivals(t *testing.T) {
 }
 
 func TestLengthLaws(t *testing.T) {
+	large(t)
 	quantile := func(l Lengths, permille int) float64 {
 		r := rand.New(rand.NewPCG(3, 4))
 		all := make([]int, 40_000)

@@ -1,0 +1,5 @@
+//go:build !race
+
+package tabletop
+
+const racing = false
