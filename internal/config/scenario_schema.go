@@ -19,9 +19,9 @@ func ScenarioSchema() ([]byte, error) {
 	types := typeSchemas()
 	open := &jsonschema.Schema{Type: "object", Description: "sections of the configuration file"}
 	maps.Copy(types, map[reflect.Type]*jsonschema.Schema{
-		reflect.TypeFor[Rate]():       pattern(`[0-9][0-9_]*(\.[0-9]+)?/(s|min|m|h|d)`, "5/s"),
-		reflect.TypeFor[Share]():      pattern(`(100|[0-9]{1,2})(\.[0-9])?%`, "25%"),
-		reflect.TypeFor[Fine]():       pattern(`[0-9]+(\.[0-9]+)?(ps|ns|us|µs|ms|s)`, "76.3ns"),
+		reflect.TypeFor[Rate]():       text(`[0-9][0-9_]*(\.[0-9]+)?/(s|min|m|h|d)`, "5/s"),
+		reflect.TypeFor[Share]():      text(`(100|[0-9]{1,2})(\.[0-9])?%`, "25%"),
+		reflect.TypeFor[Fine]():       text(`[0-9]+(\.[0-9]+)?(ps|ns|us|µs|ms|s)`, "76.3ns"),
 		reflect.TypeFor[TimeUnit]():   words(TimeUnit("").words()...),
 		reflect.TypeFor[FailReason](): words(FailReason("").words()...),
 		reflect.TypeFor[Names]():      {AnyOf: []*jsonschema.Schema{{Type: "string"}, {Type: "array", Items: &jsonschema.Schema{Type: "string"}}}},
@@ -62,6 +62,13 @@ func ScenarioSchema() ([]byte, error) {
 		return nil, fmt.Errorf("write schema: %w", err)
 	}
 	return append(out, '\n'), nil
+}
+
+// text is the pattern of a value that is no number without its unit.
+func text(p, example string) *jsonschema.Schema {
+	s := pattern(p, example)
+	s.Type, s.Types = "string", nil
+	return s
 }
 
 // ScenarioReference writes the reference of the scenario file, docs/scenario.md,

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/goccy/go-yaml"
@@ -70,11 +71,9 @@ func sampleFiles(t *testing.T) []string {
 	return append(files, "testdata/design.yaml")
 }
 
-func TestSamplesSatisfyTheSchema(t *testing.T) {
-	text, err := Schema()
-	if err != nil {
-		t.Fatal(err)
-	}
+// validates makes a check of files against a schema.
+func validates(t *testing.T, text []byte) func(data []byte) error {
+	t.Helper()
 	var s jsonschema.Schema
 	if err := json.Unmarshal(text, &s); err != nil {
 		t.Fatal(err)
@@ -83,7 +82,7 @@ func TestSamplesSatisfyTheSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	validate := func(data []byte) error {
+	return func(data []byte) error {
 		// References are quoted as the parser sees them; editors see the file.
 		data = reference.ReplaceAll(data, []byte("REF_$1"))
 		var v any
@@ -100,6 +99,14 @@ func TestSamplesSatisfyTheSchema(t *testing.T) {
 		}
 		return rs.Validate(v)
 	}
+}
+
+func TestSamplesSatisfyTheSchema(t *testing.T) {
+	text, err := Schema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	validate := validates(t, text)
 	for _, file := range sampleFiles(t) {
 		data, err := os.ReadFile(file)
 		if err != nil {
@@ -110,6 +117,39 @@ func TestSamplesSatisfyTheSchema(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"listn: x", "drain: soon", "models: {m: {}}", "plans: {p: {class: fast}}", "limits: {requests: 5}", "providers: {p: {dialect: x}}"} {
+		if err := validate([]byte(bad)); err == nil {
+			t.Errorf("the schema accepts %q", bad)
+		}
+	}
+}
+
+func TestScenariosSatisfyTheSchema(t *testing.T) {
+	text, err := ScenarioSchema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	validate := validates(t, text)
+	files, err := filepath.Glob("../tabletop/scenarios/*.yaml")
+	if err != nil || len(files) < 5 {
+		t.Fatalf("scenarios: %v %v", files, err)
+	}
+	for _, file := range append(files, "../../examples/harbor/scenario.yaml") {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := validate(data); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+	whole := serves + "traffic: [{tenant: a, arrivals: 1/s, input: 1k, output: 10}]\n"
+	if err := validate([]byte(whole)); err != nil {
+		t.Error(err)
+	}
+	for _, bad := range []string{
+		"lenght: 5m\n" + whole, strings.Replace(whole, "length: 1m", "", 1), strings.Replace(whole, "1/s", "many", 1),
+		strings.Replace(whole, "input: 1k", "input: {p50: x}", 1), whole + "events: [{at: 1s, fail: {backends: a, share: 5}}]", whole + "expect: {}",
+	} {
 		if err := validate([]byte(bad)); err == nil {
 			t.Errorf("the schema accepts %q", bad)
 		}
