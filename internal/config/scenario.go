@@ -108,10 +108,15 @@ func ReadScenario(name string, data []byte, o ScenarioOptions) (*tabletop.Scenar
 	return r.out, nil
 }
 
-// scenarioName is the file's name without folder and ending.
+// scenarioName is the file's name without folder and ending, or its folder's where
+// the file is named for what it is.
 func scenarioName(file string) string {
 	base := filepath.Base(file)
-	return strings.TrimSuffix(strings.TrimSuffix(base, path.Ext(base)), ".scenario")
+	name := strings.TrimSuffix(base, path.Ext(base))
+	if folder := filepath.Base(filepath.Dir(file)); name == "scenario" && sluice.ValidName(folder) == nil && folder != "." {
+		return folder
+	}
+	return name
 }
 
 // rehearsed looks variables up and has a word for those that are not set.

@@ -68,19 +68,33 @@ func (FailReason) words() []string {
 // events compiles a list of events, in order of time.
 func (r *reader) events(path string, in []Event) []tabletop.Event {
 	var out []tabletop.Event
+	seen := map[string]bool{tabletop.PhaseBefore: true, tabletop.PhaseWhole: true}
 	for _, e := range inOrder(path, in) {
 		if t := time.Duration(e.At); t > r.out.Length+r.out.Drain {
 			r.fail(join(e.path, "at"), "write a moment within length and drain", "%s is after the end", e.At)
 		}
-		if e.Phase != "" && !phaseName(e.Phase) {
-			r.fail(join(e.path, "phase"), "write a word of letters, digits and hyphens", "%q cannot name a phase", e.Phase)
-		}
+		r.phase(e, seen)
 		x := tabletop.Event{At: time.Duration(e.At), Label: e.Label, Phase: e.Phase}
 		label := r.event(e, &x)
 		x.Label = cmp.Or(x.Label, label)
 		out = append(out, x)
 	}
 	return out
+}
+
+// phase checks the name of the phase that an event begins.
+func (r *reader) phase(e placed, seen map[string]bool) {
+	at := join(e.path, "phase")
+	switch {
+	case e.Phase == "":
+	case strings.HasPrefix(e.path, "acts"):
+		r.fail(at, "begin it with an event of the scenario, so that runs with the act and without can be compared", "an act begins no phase")
+	case !phaseName(e.Phase):
+		r.fail(at, "write a word of letters, digits and hyphens", "%q cannot name a phase", e.Phase)
+	case seen[e.Phase]:
+		r.fail(at, "name it otherwise", "there is a phase %q already", e.Phase)
+	}
+	seen[e.Phase] = true
 }
 
 func phaseName(s string) bool {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"sluice"
@@ -189,7 +188,7 @@ func (r *reader) who(at string, in *Traffic) {
 	switch {
 	case in.Tenant == "":
 	case t == nil:
-		r.fail(join(at, "tenant"), suggest(in.Tenant, sorted(tenants))+"; gateway: {tenants: {"+in.Tenant+": {plan: …}}} declares it", "tenant %q is not declared in gateway", in.Tenant)
+		r.fail(join(at, "tenant"), suggest(in.Tenant, sorted(tenants))+" Or declare it: gateway: {tenants: {"+in.Tenant+": {plan: …}}}", "tenant %q is not declared in gateway", in.Tenant)
 	case in.Project != "" && in.Project != string(sluice.DefaultProject) && t.Projects[in.Project] == nil:
 		r.fail(join(at, "project"), suggest(in.Project, sorted(t.Projects)), "project %q is not declared at tenant %q", in.Project, in.Tenant)
 	}
@@ -331,7 +330,7 @@ func (r *reader) rhythm(at string, in *Traffic, out *tabletop.Arrivals) {
 	}
 	if p := in.Pulse; p != nil {
 		out.Pulse = tabletop.Pulse{On: time.Duration(p.On), Off: time.Duration(p.Off)}
-		if p.On == 0 && !strings.Contains(strings.Join(sorted(r.d.broken), " "), join(at, "pulse")) {
+		if p.On == 0 && !r.brokenAt(join(at, "pulse")) {
 			r.fail(join(join(at, "pulse"), "on"), "write a time such as 10s", "0s lets nothing pass")
 		}
 	}
