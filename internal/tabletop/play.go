@@ -165,7 +165,9 @@ func (p *play) loop() {
 func (p *play) step() bool {
 	at, ok := p.next()
 	if !ok || at > p.end {
-		p.now = p.end
+		if p.roster.open > 0 {
+			p.now = p.end
+		}
 		return false
 	}
 	p.now = max(p.now, at)

@@ -117,7 +117,7 @@ type Retry struct {
 type Event struct {
 	At    time.Duration
 	Label string // for the timeline
-	Phase string // a phase of judgement that begins here; empty goes on with the current one
+	Phase string // a phase of judgement that begins here; empty goes on with the current one. Not read of an act's, so that runs with and without it have the same
 
 	Traffic  *Traffic
 	Backends *Backends
@@ -153,6 +153,6 @@ type Backends struct {
 // Fail is how a backend fails while it is up.
 type Fail struct {
 	Permille int64         // of attempts; 0 ends it
-	Reason   sluice.Reason // upstream_error, upstream_limited, upstream_overloaded, …
+	Reason   sluice.Reason // upstream_error, upstream_limited, upstream_truncated, …: an answer that breaks off has begun, any other has not
 	After    time.Duration // the failure takes so long to show
 }
