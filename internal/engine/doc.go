@@ -81,6 +81,10 @@
 // up meanwhile, it ends. Whoever gets no further attempt settles with the failure of
 // the last one; Next.Denied and Grant.Denied say which rule denied it.
 //
+// Which backends of a pool may serve a request at all is found once for each pool
+// that it comes to, and kept with it until the table changes or a backend has failed
+// it; what is asked at every step is only who of them has room.
+//
 // # Ownership and time
 //
 // The engine is a value that its driver owns: no lock, goroutine or clock. A moment

@@ -104,6 +104,13 @@
 // memory is used again, so that reserve and settle allocate nothing in steady
 // state.
 //
+// With a hundred thousand keys no cache holds the accounts, and what a request costs
+// is what of them it reads: at seven scopes of six limits, dozens of counters at
+// arrival, at dispatch and at the end. So a counter is 48 bytes and lies behind its
+// account ([newAccount]); the limits are the slice of the policy, which accounts
+// share; to what time buckets have refilled and windows rolled is the account's; and
+// what a hold may exceed follows from the bound of its reservation.
+//
 // # What it does not do
 //
 // It knows no price, model or backend, has no queue, starts nothing, and does not

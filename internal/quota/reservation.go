@@ -22,7 +22,6 @@ type Reservation struct {
 	most     Amounts  // what an attempt can use at most, as of the last Bound
 	bound    Amounts  // most, less what was posted, as of when the holds were taken
 	posted   Amounts  // by Post, of attempts that have ended
-	read     int64    // see fetch
 }
 
 type state uint8
@@ -47,18 +46,8 @@ func (r *Reservation) of(h *hold) (*counter, *sluice.Limit) {
 	return &a.counters[h.counter], &a.rows[h.counter]
 }
 
-// fetch brings the accounts up to this moment. First it reads all their counters,
-// in a loop so short that the processor has many of them on their way at a time;
-// the loops that use them are too long for that, and would wait for each account in
-// turn.
-func (b *Book) fetch(r *Reservation) {
-	read := int64(0)
-	for _, a := range r.Accounts() {
-		for i := range a.counters {
-			read |= a.counters[i].over
-		}
-	}
-	r.read = read // so that it is done
+// refresh brings the reservation's accounts to the present moment.
+func (b *Book) refresh(r *Reservation) {
 	for _, a := range r.Accounts() {
 		a.refresh(b.tick, &b.calendar)
 	}
@@ -116,7 +105,7 @@ func (r *Reservation) close() {
 // go on as if it had been refused, but for windows, which count what is used.
 func (b *Book) Reserve(now time.Time, r *Reservation, need, least Amounts) *Refusal {
 	b.advance(now)
-	b.fetch(r)
+	b.refresh(r)
 	fits, shadows := true, true
 	for n, a := range r.Accounts() {
 		switch {
@@ -201,7 +190,6 @@ func (r *Reservation) reach() {
 // nothing. It returns nil, or the first account whose gauge is too full.
 // REQUIRES: r is open and holds no gauges.
 func (b *Book) TakeGauges(r *Reservation, need Amounts) (blocked *Account) {
-	b.fetch(r)
 	out := r.would != nil // a shadow would have refused it already
 	for n, a := range r.Accounts() {
 		if out && r.isShadow(n) {
@@ -250,7 +238,7 @@ func (b *Book) ReturnGauges(r *Reservation) {
 // the reservation, though it may be over. Nil when it was taken.
 func (b *Book) TopUp(now time.Time, r *Reservation, need, least Amounts) *Refusal {
 	b.advance(now)
-	b.fetch(r)
+	b.refresh(r)
 	need[sluice.Requests], least[sluice.Requests] = 0, 0
 	for i := range r.holds[:r.rates] {
 		h := &r.holds[i]
@@ -289,7 +277,7 @@ func (r *Reservation) raise(h *hold, to, n, before int64) {
 // nothing, while an attempt runs. It reports whether there was room.
 func (b *Book) Raise(now time.Time, r *Reservation, d sluice.Dimension, need int64) bool {
 	b.advance(now)
-	b.fetch(r)
+	b.refresh(r)
 	for i := range r.holds[:r.rates] {
 		h := &r.holds[i]
 		_, l := r.of(h)
@@ -315,7 +303,7 @@ func (b *Book) Raise(now time.Time, r *Reservation, d sluice.Dimension, need int
 // the hold, and what the hold does not cover leaves a debt.
 func (b *Book) Post(now time.Time, r *Reservation, used Amounts) {
 	b.advance(now)
-	b.fetch(r)
+	b.refresh(r)
 	before := r.bound
 	for d := range used {
 		r.bound[d] = max(0, before[d]-max(0, used[d]))
@@ -331,80 +319,4 @@ func (b *Book) Post(now time.Time, r *Reservation, used Amounts) {
 		h.amount -= covered
 		c.over += r.over(l, h.amount)
 	}
-}
-
-// Settle ends the reservation. actual is what the whole request took, what was
-// posted included; the rest is returned, and what is beyond the hold leaves a
-// debt.
-func (b *Book) Settle(now time.Time, r *Reservation, actual Amounts) {
-	if r.state != open {
-		panic("quota: settle of a reservation that is not open")
-	}
-	b.finish(now, r, &actual)
-}
-
-// Release ends a reservation that used nothing beyond what was posted: the rest
-// is returned, the request itself too unless something was posted.
-func (b *Book) Release(now time.Time, r *Reservation) {
-	if r.state != open {
-		panic("quota: release of a reservation that is not open")
-	}
-	b.finish(now, r, &r.posted)
-}
-
-func (b *Book) finish(now time.Time, r *Reservation, actual *Amounts) {
-	b.advance(now)
-	b.fetch(r)
-	b.ReturnGauges(r)
-	for i := range r.holds {
-		h := &r.holds[i]
-		c, l := r.of(h)
-		d := l.Dimension
-		held, charged := h.amount, int64(0)
-		if r.state == expired {
-			held, charged = 0, h.amount
-		} else {
-			c.over -= r.over(l, h.amount)
-		}
-		c.settle(l, held, actual[d]-r.posted[d]-charged, h.mark)
-	}
-	r.close()
-}
-
-// Expire ends a reservation whose owner has shown no activity: gauges are
-// returned, and what is held of rates and budgets is charged, since a backend
-// may have done the work and unknown usage is never zero. SettleLate corrects
-// the charge; until it or Forget is called the accounts stay in memory.
-func (b *Book) Expire(now time.Time, r *Reservation) {
-	if r.state != open {
-		panic("quota: expiry of a reservation that is not open")
-	}
-	b.advance(now)
-	b.fetch(r)
-	b.ReturnGauges(r)
-	for i := range r.holds {
-		h := &r.holds[i]
-		c, l := r.of(h)
-		c.settle(l, h.amount, h.amount, h.mark)
-		c.over -= r.over(l, h.amount)
-	}
-	r.state = expired
-}
-
-// SettleLate replaces what the expiry charged by the actual, in the windows of
-// the reservation. REQUIRES: r is expired.
-func (b *Book) SettleLate(now time.Time, r *Reservation, actual Amounts) {
-	if r.state != expired {
-		panic("quota: late settlement of a reservation that has not expired")
-	}
-	b.finish(now, r, &actual)
-}
-
-// Forget closes an expired reservation whose late settlement is no longer
-// waited for: the charge of the expiry stands. REQUIRES: r is expired.
-func (b *Book) Forget(r *Reservation) {
-	if r.state != expired {
-		panic("quota: forgetting a reservation that has not expired")
-	}
-	r.close()
 }
