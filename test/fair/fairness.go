@@ -40,13 +40,14 @@ func (s Spread) String() string {
 // corrected as more is seen and at the end. C is the largest cost of a request of
 // the pool, B the largest sum of costs in flight in the pool over the interval, A
 // the stated allowance for backfill. A flow is eligible while it has something
-// waiting and its tenant has room for it in its own limit on concurrency.
+// waiting and its tenant has room for it in its own limit on concurrency. What has
+// failed somewhere does not count: the backends that are left to it may be down.
 //
 // With D = S_f/w_f − S_g/w_g the largest difference over all intervals of a span
 // is max D − min D, so one pass does it. B over the interval is taken over the
 // span up to now.
 func Fairness(l *Log, level Level, allowance int64) (Spread, error) {
-	f := &fairness{log: l, level: level, allowance: allowance, flows: map[flowKey]*flow{}, groups: map[groupKey][]*flow{}, pools: map[sluice.PoolID]*inFlight{}, charged: make([]int64, len(l.Requests)), byTenant: map[sluice.TenantID][]*flow{}, running: map[sluice.TenantID]*counter{}, limits: map[sluice.TenantID]int64{}}
+	f := &fairness{log: l, level: level, allowance: allowance, flows: map[flowKey]*flow{}, groups: map[groupKey][]*flow{}, pools: map[sluice.PoolID]*inFlight{}, charged: make([]int64, len(l.Requests)), failed: make([]bool, len(l.Requests)), byTenant: map[sluice.TenantID][]*flow{}, running: map[sluice.TenantID]*counter{}, limits: map[sluice.TenantID]int64{}}
 	for i := range l.Clients {
 		if n := l.Clients[i].Running; n > 0 {
 			f.limits[l.Clients[i].Tenant] = n
@@ -71,6 +72,7 @@ type fairness struct {
 	pools     map[sluice.PoolID]*inFlight
 	cmax      map[sluice.PoolID]int64
 	charged   []int64
+	failed    []bool
 	byTenant  map[sluice.TenantID][]*flow
 	running   map[sluice.TenantID]*counter
 	limits    map[sluice.TenantID]int64
@@ -189,16 +191,20 @@ func (f *fairness) event(e *Event) {
 		t = &counter{}
 		f.running[q.Tenant] = t
 	}
+	anywhere := 1 // it may be served by any backend
+	if f.failed[e.Req] {
+		anywhere = 0
+	}
 	switch e.Kind {
 	case Enqueue:
-		fl.waiting++
+		fl.waiting += anywhere
 	case Shed, Leave:
-		fl.waiting--
+		fl.waiting -= anywhere
 	case Dispatch:
 		p.add(e.Cost)
 		f.charged[e.Req] = e.Cost
 		f.charge(e, fl, e.Cost)
-		fl.waiting--
+		fl.waiting -= anywhere
 		t.running++
 	case Correct:
 		p.add(e.Cost)
@@ -208,6 +214,7 @@ func (f *fairness) event(e *Event) {
 		f.charge(e, fl, e.Cost)
 		p.add(-f.charged[e.Req])
 		f.charged[e.Req] = 0
+		f.failed[e.Req] = e.Kind == Fail
 		t.running--
 	}
 	f.settle(t, q)
