@@ -104,7 +104,7 @@ var ofRun = [...]sluice.Dimension{sluice.Requests, sluice.InputTokens, sluice.Ou
 func (a *Account) configure(c *Claim) {
 	a.limits = c.Limits
 	a.ask(c.Asked)
-	a.rows = slices.Clone(a.rows) // they may be the policy's
+	a.rows = append(make([]sluice.Limit, 0, max(len(a.rows), len(c.Limits))), a.rows...) // they may be the policy's
 	if a.owner.Scope == sluice.ScopeRun {
 		for _, d := range ofRun {
 			a.ensure(sluice.Limit{Dimension: d, Window: sluice.PerRun})
