@@ -183,7 +183,7 @@ func (r *Reservation) reach() {
 	for _, a := range r.Accounts() {
 		n += len(a.counters)
 	}
-	r.holds = slices.Grow(r.holds, n)
+	r.holds = slices.Grow(r.holds, max(0, n-len(r.holds)))
 }
 
 // TakeGauges takes concurrency and KV tokens from every account, all or
