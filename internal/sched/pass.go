@@ -1,5 +1,7 @@
 package sched
 
+import "slices"
+
 // may reports whether an item can start now without doing harm to what was
 // passed over. Passing a head takes of its allowance, which is its own cost;
 // then what becomes free is gathered for it.
@@ -63,10 +65,8 @@ func (q *Queue) keptBack(it *Item, room Room) bool {
 	if overtaken(q.gathers) {
 		return true
 	}
-	for _, b := range q.blocked {
-		if overtaken(b) {
-			return true
-		}
+	if slices.ContainsFunc(q.blocked, overtaken) {
+		return true
 	}
 	own := q.ownHead(it, room)
 	return own != nil && overtaken(own)
