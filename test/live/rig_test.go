@@ -145,7 +145,7 @@ func newTable(p *plan) *route.Table {
 		})
 	}
 	return &route.Table{
-		Version: "t1", Pools: map[sluice.PoolID]*route.Pool{"main": pool},
+		Version: "t1", Retries: p.retries, NoBreakers: p.retries.Unbounded, Pools: map[sluice.PoolID]*route.Pool{"main": pool},
 		Models: map[sluice.ModelID]*route.Model{"m": {ID: "m", Pools: []sluice.PoolID{"main"}}},
 	}
 }
