@@ -21,8 +21,10 @@ type Policy struct {
 	Classes   []Class   // further classes that a request may ask for; a lower one than Class always may
 	Weight    int64     // share between tenants, at least 1
 	Models    []ModelID // allowed public names; empty allows all
-	MaxWait   int64     // longest time in a queue, in nanoseconds; 0 means the pool's
-	MaxOutput Tokens    // output bound of a request that names none; 0 means the model's
+	Regions   []string  // where requests may go, fallbacks too; empty allows all
+	Providers []ProviderID
+	MaxWait   int64  // longest time in a queue, in nanoseconds; 0 means the pool's
+	MaxOutput Tokens // output bound of a request that names none; 0 means the model's
 
 	InputCeiling  Tokens // most input of one request; 0 means no bound
 	OutputCeiling Tokens // most output of one request, over all its answers; 0 means no bound

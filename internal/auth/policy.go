@@ -8,9 +8,10 @@ import (
 	"sluice"
 )
 
-// nothing is the model list of a key that may ask for no model: an empty list
-// would allow all, and no model has an empty name.
-var nothing = []sluice.ModelID{""}
+// nothing is the list of a key that may ask for no model: an empty list would allow
+// all, and no model has an empty name. It is that of a key whose requests may go to
+// no region or no provider, too.
+func nothing[T ~string]() []T { return []T{""} }
 
 // policyOf narrows a plan by what tenant, project and key say themselves.
 // project may be nil.
@@ -28,6 +29,7 @@ func policyOf(p *Plan, t *Tenant, project *Project, k *Key) *sluice.Policy {
 		Budget402: p.BudgetStatus == 402,
 		ByModel:   byModel(p.PerModel),
 	}
+	where := p.Residency.narrow(t.Residency)
 	out.InputCeiling, out.OutputCeiling = lower(p.InputCeiling, k.InputCeiling), lower(p.OutputCeiling, k.OutputCeiling)
 	if t.LimitsMode != nil {
 		out.Mode = *t.LimitsMode
@@ -35,8 +37,11 @@ func policyOf(p *Plan, t *Tenant, project *Project, k *Key) *sluice.Policy {
 	projectLimits := p.PerProject
 	if project != nil {
 		out.Models = narrow(narrow(narrow(p.Models, t.Models), project.Models), k.Models)
+		where = where.narrow(project.Residency)
 		projectLimits = override(projectLimits, project.Limits)
 	}
+	where = where.narrow(k.Residency)
+	out.Regions, out.Providers = where.Regions, where.Providers
 	out.Limits[sluice.ScopeTenant] = override(p.Limits, t.Limits)
 	out.Limits[sluice.ScopeProject] = override(projectLimits, nil)
 	out.Limits[sluice.ScopeKey] = override(p.PerKey, k.Limits)
@@ -72,22 +77,26 @@ func lower(a, b sluice.Tokens) sluice.Tokens {
 	return max(a, 0)
 }
 
-// narrow is the intersection of two model lists, where an empty one is all.
-func narrow(a, b []sluice.ModelID) []sluice.ModelID {
+func (r Residency) narrow(by Residency) Residency {
+	return Residency{Regions: narrow(r.Regions, by.Regions), Providers: narrow(r.Providers, by.Providers)}
+}
+
+// narrow is the intersection of two lists, where an empty one is all.
+func narrow[T ~string](a, b []T) []T {
 	if len(a) == 0 {
 		a, b = b, a
 	}
 	if len(b) == 0 {
 		return a
 	}
-	var out []sluice.ModelID
+	var out []T
 	for _, m := range a {
 		if slices.Contains(b, m) {
 			out = append(out, m)
 		}
 	}
 	if out == nil {
-		return nothing
+		return nothing[T]()
 	}
 	return out
 }
@@ -189,10 +198,9 @@ func encodePolicy(b []byte, p *sluice.Policy) []byte {
 	for _, v := range []int64{p.Weight, p.MaxWait, int64(p.MaxOutput), int64(p.InputCeiling), int64(p.OutputCeiling)} {
 		b = binary.AppendVarint(b, v)
 	}
-	b = binary.AppendUvarint(b, uint64(len(p.Models)))
-	for _, m := range p.Models {
-		b = appendText(b, string(m))
-	}
+	b = appendTexts(b, p.Models)
+	b = appendTexts(b, p.Regions)
+	b = appendTexts(b, p.Providers)
 	for _, limits := range p.Limits {
 		b = appendLimits(b, limits)
 	}
@@ -205,6 +213,14 @@ func encodePolicy(b []byte, p *sluice.Policy) []byte {
 	for _, m := range models {
 		b = appendText(b, string(m))
 		b = appendLimits(b, p.ByModel[m])
+	}
+	return b
+}
+
+func appendTexts[T ~string](b []byte, list []T) []byte {
+	b = binary.AppendUvarint(b, uint64(len(list)))
+	for _, s := range list {
+		b = appendText(b, string(s))
 	}
 	return b
 }

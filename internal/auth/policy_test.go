@@ -20,8 +20,8 @@ func TestNarrow(t *testing.T) {
 		{"both all", nil, nil, nil},
 		{"one list", nil, []sluice.ModelID{"x"}, []sluice.ModelID{"x"}},
 		{"common", []sluice.ModelID{"x", "y"}, []sluice.ModelID{"y", "z"}, []sluice.ModelID{"y"}},
-		{"nothing in common allows nothing", []sluice.ModelID{"x"}, []sluice.ModelID{"y"}, nothing},
-		{"nothing stays nothing", nothing, []sluice.ModelID{"y"}, nothing},
+		{"nothing in common allows nothing", []sluice.ModelID{"x"}, []sluice.ModelID{"y"}, nothing[sluice.ModelID]()},
+		{"nothing stays nothing", nothing[sluice.ModelID](), []sluice.ModelID{"y"}, nothing[sluice.ModelID]()},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, narrow(tc.a, tc.b)); diff != "" {
@@ -29,7 +29,7 @@ func TestNarrow(t *testing.T) {
 			}
 		})
 	}
-	if (&sluice.Policy{Models: nothing}).Allows("x") {
+	if (&sluice.Policy{Models: nothing[sluice.ModelID]()}).Allows("x") {
 		t.Error("a list narrowed to nothing allows a model")
 	}
 }
@@ -56,6 +56,31 @@ func TestPolicyOf(t *testing.T) {
 	want.Limits[sluice.ScopeKey] = []sluice.Limit{lim(sluice.Requests, sluice.PerMinute, 5), lim(sluice.Concurrency, sluice.NoWindow, 4)}
 	want.Limits[sluice.ScopeTenantModel] = []sluice.Limit{lim(sluice.Concurrency, sluice.NoWindow, 8)}
 	if diff := cmp.Diff(want, policyOf(&plan, tenant, project, key)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Plan, tenant, project and key only ever narrow where requests may go.
+func TestResidencyNarrows(t *testing.T) {
+	in := func(regions ...string) Residency { return Residency{Regions: regions} }
+	for _, tc := range []struct {
+		plan, tenant, project, key Residency
+		want                       []string
+	}{
+		{want: nil},
+		{plan: in("eu", "us"), want: []string{"eu", "us"}},
+		{plan: in("eu", "us"), tenant: in("eu"), want: []string{"eu"}},
+		{plan: in("eu"), tenant: in("us"), want: nothing[string]()},
+		{plan: in("eu"), tenant: in("us"), key: in("us"), want: nothing[string]()},
+		{project: in("eu", "us"), key: in("us", "asia"), want: []string{"us"}},
+	} {
+		got := policyOf(&Plan{Residency: tc.plan}, &Tenant{Residency: tc.tenant}, &Project{Residency: tc.project}, &Key{Residency: tc.key})
+		if diff := cmp.Diff(tc.want, got.Regions); diff != "" {
+			t.Errorf("%+v: %s", tc, diff)
+		}
+	}
+	got := policyOf(&Plan{Residency: Residency{Providers: []sluice.ProviderID{"a", "b"}}}, &Tenant{}, nil, &Key{Residency: Residency{Providers: []sluice.ProviderID{"b"}}})
+	if diff := cmp.Diff([]sluice.ProviderID{"b"}, got.Providers); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -90,7 +115,9 @@ func TestEncodePolicySeesEveryField(t *testing.T) {
 		"Class":         func(p *sluice.Policy) { p.Class = sluice.Batch },
 		"Classes":       func(p *sluice.Policy) { p.Classes = []sluice.Class{0} },
 		"Weight":        func(p *sluice.Policy) { p.Weight = 9 },
-		"Models":        func(p *sluice.Policy) { p.Models = nothing },
+		"Models":        func(p *sluice.Policy) { p.Models = nothing[sluice.ModelID]() },
+		"Regions":       func(p *sluice.Policy) { p.Regions = []string{"eu"} },
+		"Providers":     func(p *sluice.Policy) { p.Providers = []sluice.ProviderID{"x", "y"} },
 		"MaxWait":       func(p *sluice.Policy) { p.MaxWait = 9 },
 		"MaxOutput":     func(p *sluice.Policy) { p.MaxOutput = 9 },
 		"InputCeiling":  func(p *sluice.Policy) { p.InputCeiling = 9 },

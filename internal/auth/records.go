@@ -76,6 +76,8 @@ type Plan struct {
 	BudgetStatus int  `json:"budget_status,omitempty"` // 429 or 402: the status of a spent budget in the OpenAI dialect; 0 is 429
 	JournalSync  Sync `json:"journal_sync,omitempty"`  // empty follows Spend
 
+	Residency
+
 	Limits     []sluice.Limit                    `json:"limits,omitempty"`      // of the whole tenant
 	PerProject []sluice.Limit                    `json:"per_project,omitempty"` // of each project, unless the project says otherwise
 	PerKey     []sluice.Limit                    `json:"per_key,omitempty"`     // of each key, unless the key says otherwise
@@ -86,6 +88,14 @@ type Plan struct {
 	Origin  Origin    `json:"origin,omitzero"`
 	Created time.Time `json:"created,omitzero"`
 	Updated time.Time `json:"updated,omitzero"`
+}
+
+// Residency is where requests may go, fallbacks and retries too: to backends of
+// these regions and of these providers. An empty list allows all; what a plan, a
+// tenant, a project and a key say only ever narrows.
+type Residency struct {
+	Regions   []string            `json:"regions,omitempty"`
+	Providers []sluice.ProviderID `json:"providers,omitempty"`
 }
 
 // DefaultPlan is a plan with no limits: class standard, weight 1, hard spend.
@@ -106,6 +116,8 @@ type Tenant struct {
 
 	LimitsMode *sluice.LimitMode `json:"limits_mode,omitempty"` // in place of the plan's
 
+	Residency
+
 	Origin  Origin    `json:"origin,omitzero"`
 	Created time.Time `json:"created,omitzero"`
 	Updated time.Time `json:"updated,omitzero"`
@@ -117,6 +129,8 @@ type Project struct {
 	Name   string           `json:"name,omitempty"`
 	Models []sluice.ModelID `json:"models,omitempty"` // narrows the tenant's
 	Limits []sluice.Limit   `json:"limits,omitempty"` // each replaces the plan's per_project, likewise
+
+	Residency
 }
 
 // SecretHash is one secret of a key, valid until NotAfter.
@@ -146,6 +160,8 @@ type Key struct {
 
 	InputCeiling  sluice.Tokens `json:"input_ceiling,omitempty"`  // lowers the plan's; 0 changes nothing
 	OutputCeiling sluice.Tokens `json:"output_ceiling,omitempty"` // the same
+
+	Residency
 
 	NotAfter time.Time `json:"not_after,omitzero"`
 	Disabled bool      `json:"disabled,omitempty"` // for now; it can be enabled again

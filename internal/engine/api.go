@@ -15,7 +15,8 @@ type Call struct {
 	ID        sluice.RequestID // unique; an id that is still open is refused
 	Principal sluice.Principal // Policy may be nil: no limits
 	Model     sluice.ModelID
-	Dialect   string // the client's; only backends that speak it are eligible
+	Dialect   string      // the client's; only backends that speak it are eligible
+	Needs     route.Needs // only backends that lack none of it are eligible
 	Class     sluice.Class
 	Task      string
 	Work      sluice.Work
@@ -56,13 +57,14 @@ type Grant struct {
 	Err         *sluice.Error
 	Pool        sluice.PoolID
 	Backend     *route.Backend
-	Fallback    bool          // not of the model's first pools
-	Queued      time.Duration // since arrival, or since the last attempt ended
-	OutputBound sluice.Tokens // what may be asked of the backend
-	Clamped     bool          // OutputBound is less than the client's bound: name it in sluice-dropped
-	HeldSpend   sluice.Nano   // the hold on spend budgets for this attempt
-	HeldTo      sluice.Tokens // the output that it covers, where a hard budget holds it in steps: call Step as it comes; else 0
-	Policy      string        // version of the routing table
+	Fallback    bool              // not of the model's first pools
+	Evaluated   *route.Evaluation // of a fallback, what says that it can stand in; nil if nothing does
+	Queued      time.Duration     // since arrival, or since the last attempt ended
+	OutputBound sluice.Tokens     // what may be asked of the backend
+	Clamped     bool              // OutputBound is less than the client's bound: name it in sluice-dropped
+	HeldSpend   sluice.Nano       // the hold on spend budgets for this attempt
+	HeldTo      sluice.Tokens     // the output that it covers, where a hard budget holds it in steps: call Step as it comes; else 0
+	Policy      string            // version of the routing table
 	Candidates  []Candidate
 	Limits      []LimitState  // as of then
 	Denied      route.Denied  // with Err, after an attempt: the rule for retries that its turn in the queue did not pass
@@ -73,7 +75,8 @@ type Grant struct {
 type Candidate struct {
 	Pool    sluice.PoolID
 	Backend sluice.BackendID
-	Left    string // empty for the one chosen, else the word of a route.Left
+	Left    string      // empty for the one chosen, else the word of a route.Left
+	Lacks   route.Needs // of what the request needs, where Left says that it lacks any
 }
 
 // Result is how one attempt ended.

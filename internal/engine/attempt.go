@@ -34,7 +34,7 @@ func (e *Engine) AttemptEnded(now time.Time, id sluice.RequestID, res Result) Ne
 	if r == nil || r.phase != running {
 		return Next{Step: Fail}
 	}
-	failed := r.place.Backend.ID
+	failed := r.place.Backend
 	e.correct(now, r, res.Usage, true)
 	r.taken.Spent(res.Usage, res.Reason)
 	e.free(now, r, res.Reason, res.RetryAfter)
@@ -44,7 +44,10 @@ func (e *Engine) AttemptEnded(now time.Time, id sluice.RequestID, res Result) Ne
 	if res.Content || !route.Retryable(res.Reason) {
 		return Next{Step: Fail, Denied: route.DeniedCause}
 	}
-	r.tried = append(r.tried, failed)
+	r.tried = append(r.tried, failed.ID)
+	if route.FailsDomain(res.Reason) && !e.table.NoBreakers {
+		r.failed = append(r.failed, failed.Domain)
+	}
 	to, why, err := e.again(now, r)
 	if to == nil {
 		return Next{Step: Fail, Denied: why, Err: err}

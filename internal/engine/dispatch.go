@@ -160,10 +160,32 @@ func (e *Engine) relocate(now time.Time, r *request) bool {
 	return false
 }
 
-// elsewhere finds the next pool for a request: the first whose predicted wait it
-// can bear, else the first. hope is that there may be one later: health or a full
-// queue is all that is in the way. err is the last refusal of a hold.
+// elsewhere finds the next pool for a request: outside of the failure domains in
+// which its attempts failed, and inside only where no pool outside takes it. hope is
+// that there may be one later: health or a full queue is all that is in the way. err
+// is the last refusal of a hold.
 func (e *Engine) elsewhere(now time.Time, r *request, m *route.Model) (to *pool, hope bool, err *sluice.Error) {
+	before := r.avoid
+	if r.avoid = len(r.failed) > 0; r.avoid {
+		if to, hope, err = e.next(now, r, m); to != nil {
+			return to, hope, err
+		}
+		r.avoid = false
+	}
+	to, more, last := e.next(now, r, m)
+	if to != nil {
+		return to, true, nil
+	}
+	r.avoid = before // it stays as it waits
+	if last != nil {
+		err = last
+	}
+	return nil, hope || more, err
+}
+
+// next finds the next pool for a request: the first whose predicted wait it can
+// bear, else the first.
+func (e *Engine) next(now time.Time, r *request, m *route.Model) (to *pool, hope bool, err *sluice.Error) {
 	for _, patient := range []bool{false, true} {
 		m.Visit(r.pool.id, func(id sluice.PoolID, _ bool) bool {
 			p := e.byID[id]
@@ -233,9 +255,9 @@ func (e *Engine) grant(now time.Time, r *request) {
 	r.started = now
 	e.running++
 	e.watch(r, now)
-	fallback := false
+	fallback, evaluated := false, (*route.Evaluation)(nil)
 	if m := e.table.Models[r.call.Model]; m != nil {
-		fallback = m.IsFallback(p.id)
+		fallback, evaluated = m.IsFallback(p.id), m.Evaluated[p.id]
 	}
 	out := &e.answers
 	from := len(out.limits)
@@ -246,6 +268,7 @@ func (e *Engine) grant(now time.Time, r *request) {
 		Pool:        p.id,
 		Backend:     r.place.Backend,
 		Fallback:    fallback,
+		Evaluated:   evaluated,
 		Queued:      now.Sub(r.since),
 		OutputBound: r.bound,
 		Clamped:     r.bound < r.call.Work.OutputBound,
@@ -273,16 +296,24 @@ func (e *Engine) candidates(now time.Time, r *request) []Candidate {
 				if left[i] == route.Chosen {
 					left[i] = route.LeftOther
 				}
-				out = append(out, Candidate{Pool: id, Backend: pl.Backend.ID, Left: string(left[i])})
+				out = append(out, r.candidate(id, pl.Backend, left[i]))
 			}
 			return false
 		})
 	}
 	for i, pl := range r.pool.places {
-		out = append(out, Candidate{Pool: r.pool.id, Backend: pl.Backend.ID, Left: string(r.pool.left[i])})
+		out = append(out, r.candidate(r.pool.id, pl.Backend, r.pool.left[i]))
 	}
 	e.answers.candidates = out
 	return slices.Clip(out[from:])
+}
+
+func (r *request) candidate(p sluice.PoolID, b *route.Backend, left route.Left) Candidate {
+	c := Candidate{Pool: p, Backend: b.ID, Left: string(left)}
+	if left == route.LeftLacks {
+		c.Lacks = r.call.Needs & b.Lacks
+	}
+	return c
 }
 
 // endWait takes a request out of its queue without a place. A first attempt

@@ -55,16 +55,17 @@ type fit struct {
 	pool    *pool
 	version uint64
 	tried   int
+	avoid   bool
 	set     sched.Set
 }
 
 // eligible is the backends that may serve r at all.
 func (p *pool) eligible(r *request) *sched.Set {
 	f := &r.fit
-	if f.pool == p && f.version == p.version && f.tried == len(r.tried) {
+	if f.pool == p && f.version == p.version && f.tried == len(r.tried) && f.avoid == r.avoid {
 		return &f.set
 	}
-	*f = fit{pool: p, version: p.version, tried: len(r.tried)}
+	*f = fit{pool: p, version: p.version, tried: len(r.tried), avoid: r.avoid}
 	ask := r.ask()
 	for i, pl := range p.places {
 		if r.eligible(pl.Backend, &ask) == route.Chosen {

@@ -175,6 +175,7 @@ func (e *Engine) unserved(now time.Time, r *request, m *route.Model) *sluice.Err
 	var seen map[route.Left]bool
 	var back time.Time // when the first one that cools gets a probe
 	var longest sluice.Tokens
+	var without lacking
 	ask := r.ask()
 	m.Visit("", func(id sluice.PoolID, _ bool) bool {
 		for _, pl := range e.byID[id].places {
@@ -192,6 +193,7 @@ func (e *Engine) unserved(now time.Time, r *request, m *route.Model) *sluice.Err
 			if left == route.LeftContext {
 				longest = max(longest, pl.Backend.LongestInput())
 			}
+			without.add(r, pl.Backend, left)
 		}
 		return false
 	})
@@ -200,6 +202,8 @@ func (e *Engine) unserved(now time.Time, r *request, m *route.Model) *sluice.Err
 		err := noBackend(m.ID)
 		err.RetryAfter, err.Expected = max(0, back.Sub(now)), true
 		return err
+	case seen[route.LeftLacks]:
+		return without.capability(m.ID)
 	case seen[route.LeftUnpriced]:
 		return &sluice.Error{
 			Kind: sluice.KindForbidden, Reason: sluice.Unpriced, Param: "model",
@@ -212,6 +216,8 @@ func (e *Engine) unserved(now time.Time, r *request, m *route.Model) *sluice.Err
 			Msg:  fmt.Sprintf("prompt is too long: %d tokens > %d maximum", r.call.Work.Input, longest), // clients look for these words
 			Hint: fmt.Sprintf("that is an estimate, and the context length of model %s: send less input", m.ID),
 		}
+	case seen[route.LeftRegion], seen[route.LeftProvider]:
+		return without.permission(m.ID)
 	case seen[route.LeftDialect]:
 		return &sluice.Error{
 			Kind: sluice.KindInvalid, Reason: sluice.CapabilityMissing, Param: "model",

@@ -13,8 +13,9 @@ import (
 
 // request is one open or expired request.
 type request struct {
-	res   quota.Reservation
-	tried []sluice.BackendID
+	res    quota.Reservation
+	tried  []sluice.BackendID
+	failed []string // the failure domains in which attempts failed
 	course
 }
 
@@ -37,6 +38,7 @@ type course struct {
 
 	attempt int
 	worked  int64 // cost of attempts that have ended
+	avoid   bool  // the failure domains in failed are left out: another can serve it
 	billed  bool  // something was posted
 
 	predicted time.Duration // wait, at arrival
@@ -92,20 +94,24 @@ func (e *Engine) newRequest(now time.Time, c *Call) *request {
 // drop forgets a request that holds nothing any more.
 func (e *Engine) drop(r *request) {
 	delete(e.requests, r.call.ID)
-	r.course, r.tried = course{}, r.tried[:0]
+	r.course, r.tried, r.failed = course{}, r.tried[:0], r.failed[:0]
 	if len(e.spare) < spareRequests {
 		e.spare = append(e.spare, r)
 	}
 }
 
 func (r *request) ask() route.Ask {
-	return route.Ask{Dialect: r.call.Dialect, Work: r.call.Work, Free: r.call.Free}
+	return route.Ask{Dialect: r.call.Dialect, Needs: r.call.Needs, Policy: r.call.Principal.Policy, Work: r.call.Work, Free: r.call.Free}
 }
 
-// eligible is route.Eligible without the backends that failed this request.
+// eligible is route.Eligible without the backends that failed this request and, as
+// long as another can serve it, without their failure domains.
 func (r *request) eligible(b *route.Backend, ask *route.Ask) route.Left {
 	if slices.Contains(r.tried, b.ID) {
 		return route.LeftTried
+	}
+	if r.avoid && b.Domain != "" && slices.Contains(r.failed, b.Domain) {
+		return route.LeftDomain
 	}
 	return route.Eligible(b, ask)
 }

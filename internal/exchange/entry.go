@@ -7,6 +7,7 @@ import (
 
 	"sluice"
 	"sluice/internal/ledger"
+	"sluice/internal/route"
 )
 
 // maxCandidates bounds what an entry tells of the backends that were considered.
@@ -158,6 +159,10 @@ func (t *turn) detail(a *attempt) []byte {
 	b = appendField(b, "output_hold", int64(w.OutputHold))
 	b = appendField(b, "output_bound", int64(w.OutputBound))
 	b = append(b, '}')
+	if n := h.Needs &^ route.NeedStream; n != 0 { // a column says whether it is streamed
+		b = append(b, `,"needs":`...)
+		b = appendWord(b, n.String())
+	}
 	if a != nil {
 		b = appendPlace(b, a)
 		if w := a.place.Would; w != nil {
@@ -172,6 +177,14 @@ func (t *turn) detail(a *attempt) []byte {
 func appendPlace(b []byte, a *attempt) []byte {
 	b = append(b, `,"fallback":`...)
 	b = strconv.AppendBool(b, a.place.Fallback)
+	if v := a.place.Evaluated; v != nil {
+		b = append(b, `,"evaluated":{"suite":`...)
+		b = appendWord(b, v.Suite)
+		b = append(b, `,"score":`...)
+		b = append(b, v.Score...)
+		b = append(b, `,"date":`...)
+		b = append(appendWord(b, v.Date), '}')
+	}
 	if a.place.Clamped {
 		b = appendField(b, "clamped_to", int64(a.place.OutputBound))
 	}
@@ -198,6 +211,10 @@ func appendPlace(b []byte, a *attempt) []byte {
 		if c.Left != "" {
 			b = append(b, `,"left":`...)
 			b = appendWord(b, c.Left)
+		}
+		if c.Lacks != 0 {
+			b = append(b, `,"lacks":`...)
+			b = appendWord(b, c.Lacks.String())
 		}
 		b = append(b, '}')
 	}

@@ -44,7 +44,7 @@ func (t *turn) call() (engine.Call, *sluice.Error) {
 	}
 	t.plan.work = w
 	c := engine.Call{
-		ID: r.ID, Principal: r.Principal, Model: sluice.ModelID(h.Model), Dialect: string(h.Op.Dialect()),
+		ID: r.ID, Principal: r.Principal, Model: sluice.ModelID(h.Model), Dialect: string(h.Op.Dialect()), Needs: h.Needs,
 		Class: r.Class, Task: r.Task, Work: w, Least: t.plan.least, Bytes: int64(len(r.Body)), MaxWait: r.MaxWait,
 		Free: r.Free, Streaming: h.Stream, Choices: int64(t.choices()), RunLimits: r.RunLimits,
 		Counted: t.showsAll(table, m),

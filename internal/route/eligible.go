@@ -2,6 +2,7 @@ package route
 
 import (
 	"math"
+	"slices"
 
 	"sluice"
 )
@@ -15,9 +16,13 @@ const (
 	Chosen        Left = ""
 	LeftDialect   Left = "dialect"      // it speaks another than the client
 	LeftDrained   Left = "drained"      // weight 0
+	LeftRegion    Left = "region"       // the caller's requests may not go to where it runs
+	LeftProvider  Left = "provider"     // likewise, to whose it is
+	LeftLacks     Left = "capability"   // it cannot do what the request asks: see Lacks
 	LeftContext   Left = "context"      // the input is longer than its context or its KV memory
 	LeftUnpriced  Left = "unpriced"     // neither price nor ceiling
 	LeftTried     Left = "tried"        // an attempt of this request failed there
+	LeftDomain    Left = "domain"       // one failed in its failure domain, and another domain can serve it
 	LeftUnhealthy Left = "unhealthy"    // cooling down, paused, or being probed
 	LeftKept      Left = "kept"         // what becomes free there is kept for a larger request
 	LeftFull      Left = "full"         // no slot, KV memory or prefill for it now
@@ -30,6 +35,8 @@ const (
 // Ask is what a request asks of a backend.
 type Ask struct {
 	Dialect string
+	Needs   Needs
+	Policy  *sluice.Policy // of the caller: regions and providers; nil allows all
 	Work    sluice.Work
 	Free    bool // nothing is billed
 }
@@ -53,6 +60,13 @@ func Eligible(b *Backend, a *Ask) Left {
 		return LeftDialect
 	case b.Weight <= 0:
 		return LeftDrained
+	}
+	if left := b.Permitted(a.Policy); left != Chosen {
+		return left
+	}
+	switch {
+	case a.Needs&b.Lacks != 0:
+		return LeftLacks
 	case a.Work.Input > b.LongestInput():
 		return LeftContext
 	case !a.Free && b.Row() == nil:
@@ -60,3 +74,24 @@ func Eligible(b *Backend, a *Ask) Left {
 	}
 	return Chosen
 }
+
+// Permitted tells whether a caller's requests may go to the backend at all: its
+// region and its provider are among those of the policy, if that names any. A
+// backend that names no region is in none. There is no way around it: first
+// attempts, retries and fallbacks are chosen among what it leaves.
+func (b *Backend) Permitted(p *sluice.Policy) Left {
+	switch {
+	case p == nil:
+		return Chosen
+	case len(p.Regions) > 0 && (b.Region == "" || !slices.Contains(p.Regions, b.Region)):
+		return LeftRegion
+	case len(p.Providers) > 0 && !slices.Contains(p.Providers, b.Provider):
+		return LeftProvider
+	}
+	return Chosen
+}
+
+// FailsDomain reports whether a failure says that more than the one backend may be
+// down: the next attempt leaves its failure domain. A provider's limit of one account
+// does not.
+func FailsDomain(why sluice.Reason) bool { return verdictOn(why) == failed }

@@ -54,6 +54,8 @@ type Backend struct {
 	Context   sluice.Tokens // context length; 0 if unknown
 	MaxOutput sluice.Tokens // largest output; 0 if unknown
 
+	Lacks Needs // what it cannot do; requests that need any of it never go there
+
 	StopsOnCancel bool // generation, and billing, stop when the connection closes
 
 	// Longest is how long an attempt can last, and Silence how long a stream can
@@ -130,7 +132,18 @@ type Model struct {
 	ID       sluice.ModelID
 	Pools    []sluice.PoolID // first choice
 	Fallback []sluice.PoolID // tried in order when an attempt failed before content
-	Limits   []sluice.Limit  // at ScopeModel
+	// Evaluated is what says that a fallback can stand in, of those that have been
+	// evaluated. Whether one may without it is for the configuration to see to.
+	Evaluated map[sluice.PoolID]*Evaluation
+	Limits    []sluice.Limit // at ScopeModel
+}
+
+// Evaluation names what says that a fallback answers well enough to stand in. It is
+// recorded with each attempt there.
+type Evaluation struct {
+	Suite string // of the alphabet of names
+	Score string // a decimal number
+	Date  string // a day, as 2026-11-01
 }
 
 // Table is one version of the routing policy. It is immutable.

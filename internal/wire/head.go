@@ -1,38 +1,9 @@
 package wire
 
-import "sluice"
-
-// Needs is a set of capabilities that a request asks of a model.
-type Needs uint16
-
-// The capabilities.
-const (
-	NeedTools       Needs = 1 << iota // tools or functions are declared
-	NeedVision                        // images in the input
-	NeedAudioInput                    // audio in the input
-	NeedAudioOutput                   // audio in the answer
-	NeedDocuments                     // files or documents in the input
-	NeedVideo                         // video in the input
-	NeedStructured                    // a JSON object or schema as the answer
-	NeedReasoning                     // reasoning effort or a thinking budget
-	NeedLogprobs                      // log probabilities
+import (
+	"sluice"
+	"sluice/internal/route"
 )
-
-var needNames = []string{"tools", "vision", "audio_input", "audio_output", "documents", "video", "structured_output", "reasoning", "logprobs"}
-
-// Has reports whether all of n are in the set.
-func (s Needs) Has(n Needs) bool { return s&n == n }
-
-// Names lists the set's capabilities in a fixed order, nil if it is empty.
-func (s Needs) Names() []string {
-	var out []string
-	for i, n := range needNames {
-		if s&(1<<i) != 0 {
-			out = append(out, n)
-		}
-	}
-	return out
-}
 
 // span is a half-open range of byte offsets into the body. The zero span means
 // absent: no value can start at offset 0 of an object.
@@ -61,13 +32,13 @@ type Head struct {
 	User        string // safety_identifier, user or metadata.user_id, in this order; hashed when it is longer than sluice.MaxLabel or has control characters
 	ServiceTier string // what was asked for; the tier that is billed is in the answer
 
-	Messages    int   // messages, or prompts, or inputs
-	Tools       int   // tools and functions declared
-	ServerTools int   // of those, run by the provider: fees and input that the body does not tell
-	ServerUses  int64 // how often the provider runs them at most, by their max_uses; -1 if nothing bounds it
-	Searches    int64 // of those, searches of the web, which have a fee; of no meaning where ServerUses is -1
-	Media       int   // images, audio, video, documents
-	Needs       Needs // capabilities
+	Messages    int         // messages, or prompts, or inputs
+	Tools       int         // tools and functions declared
+	ServerTools int         // of those, run by the provider: fees and input that the body does not tell
+	ServerUses  int64       // how often the provider runs them at most, by their max_uses; -1 if nothing bounds it
+	Searches    int64       // of those, searches of the web, which have a fee; of no meaning where ServerUses is -1
+	Media       int         // images, audio, video, documents
+	Needs       route.Needs // of a backend
 
 	Text     sluice.Tokens // class-based estimate of text and framing, without media
 	Estimate sluice.Tokens // Text and media, for the model named Model; see For

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"sluice"
+	"sluice/internal/route"
 )
 
 // Framing, in tokens: what a chat template puts around the text. The estimates are
@@ -36,7 +37,6 @@ func (s *scanner) framing() {
 	if h.Tools == 0 {
 		return
 	}
-	h.Needs |= NeedTools
 	h.Text += sluice.Tokens(framePerTool*h.Tools + frameServerTool*h.ServerTools)
 	h.base += sluice.Tokens(boundTools + boundPerTool*h.Tools)
 	if h.Op == Chat {
@@ -68,6 +68,8 @@ func (s *scanner) schema() (kind string) {
 				kind, _ = s.word("type", 1<<10)
 			case string(key) == "max_uses":
 				s.readMaxUses()
+			case string(key) == "cache_control":
+				s.marked = s.present() || s.marked
 			default:
 				s.skip()
 			}
@@ -168,6 +170,8 @@ func (s *scanner) part() {
 			s.source(&p)
 		case "file_id":
 			p.reference = s.present()
+		case "cache_control":
+			s.need(route.NeedCache)
 		default:
 			s.skip()
 		}
@@ -255,7 +259,7 @@ func (s *scanner) endPart(p *part) {
 	}
 	if p.source == "text" && p.inline {
 		s.addText(p.data, p.escaped)
-		s.h.Needs |= NeedDocuments
+		s.h.Needs |= route.NeedFile
 		return
 	}
 	kind := mediaKindOf(p.kind, p.mediaType)
@@ -365,13 +369,18 @@ func (s *scanner) readTools() {
 	}
 	for a := s.array(); s.element(&a); {
 		s.h.Tools++
-		s.uses = -1
+		s.uses, s.marked = -1, false
 		switch kind := s.schema(); {
 		case kind == "" || kind == "function" || kind == "custom":
+			s.h.Needs |= route.NeedTools
 		case hasAnyPrefix(kind, clientTools):
 			s.h.Unbounded = true // the provider describes it to the model
+			s.h.Needs |= route.NeedTools
 		default:
 			s.serverTool(s.uses, strings.HasPrefix(kind, "web_search"))
+		}
+		if s.marked && s.h.Op.Dialect() == Anthropic {
+			s.h.Needs |= route.NeedCache
 		}
 	}
 }
@@ -393,6 +402,7 @@ func hasAnyPrefix(s string, prefixes []string) bool {
 func (s *scanner) serverTool(uses int64, search bool) {
 	h := s.h
 	h.ServerTools++
+	h.Needs |= route.NeedServerTools
 	h.Unbounded = true
 	if uses < 0 || h.ServerUses < 0 {
 		h.ServerUses = -1

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"sluice"
+	"sluice/internal/route"
 )
 
 // Bounds of what is looked at.
@@ -39,8 +40,8 @@ type media struct {
 	bytes         int32 // decoded size, 0 if it is not in the body
 }
 
-func (k mediaKind) needs() Needs {
-	return [...]Needs{0, NeedVision, NeedAudioInput, NeedVideo, NeedDocuments}[k]
+func (k mediaKind) needs() route.Needs {
+	return [...]route.Needs{0, route.NeedImage, route.NeedAudio, route.NeedVideo, route.NeedFile}[k]
 }
 
 // mediaKindOf sorts a part by its type, then by what it holds.

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"sluice"
+	"sluice/internal/route"
 )
 
 // ops is a set of operations.
@@ -52,15 +53,30 @@ var members = []member{
 	{"parallel_tool_calls", chatOp, (*scanner).readParallel},
 	{"tool_choice", anthropicOps, (*scanner).readToolChoice},
 	{"response_format", textOps, (*scanner).readResponseFormat},
-	{"structured_outputs", textOps, func(s *scanner) { s.need(NeedStructured) }},
-	{"guided_json", textOps, func(s *scanner) { s.need(NeedStructured) }},
+	{"structured_outputs", textOps, needs(route.NeedJSONSchema)},
+	{"guided_json", textOps, needs(route.NeedJSONSchema)},
+	{"guided_regex", textOps, needs(route.NeedJSONSchema)},
+	{"guided_choice", textOps, needs(route.NeedJSONSchema)},
+	{"guided_grammar", textOps, needs(route.NeedJSONSchema)},
 	{"output_config", anthropicOps, (*scanner).readOutputConfig},
-	{"output_format", anthropicOps, func(s *scanner) { s.need(NeedStructured) }},
+	{"output_format", anthropicOps, needs(route.NeedJSONSchema)},
 	{"reasoning_effort", chatOp, (*scanner).readEffort},
 	{"thinking", anthropicOps, (*scanner).readThinking},
 	{"logprobs", textOps, (*scanner).readLogprobs},
+	{"cache_control", anthropicOps, needs(route.NeedCache)},
+	{"temperature", textOps | messagesOp, sampling(route.NeedTemperature, "1")},
+	{"top_p", textOps | messagesOp, sampling(route.NeedTopP, "1")},
+	{"top_k", textOps | messagesOp, sampling(route.NeedTopK, "0", "-1")},
+	{"min_p", textOps, sampling(route.NeedMinP, "0")},
+	{"presence_penalty", textOps, sampling(route.NeedPresence, "0")},
+	{"frequency_penalty", textOps, sampling(route.NeedFrequency, "0")},
+	{"repetition_penalty", textOps, sampling(route.NeedRepetition, "1")},
+	{"seed", textOps, needs(route.NeedSeed)},
+	{"logit_bias", textOps, (*scanner).readLogitBias},
+	{"stop", textOps, (*scanner).readStop},
+	{"stop_sequences", messagesOp, (*scanner).readStop},
 	{"modalities", chatOp, (*scanner).readModalities},
-	{"audio", chatOp, func(s *scanner) { s.need(NeedAudioOutput) }},
+	{"audio", chatOp, needs(route.NeedAudioOutput)},
 	{"prediction", chatOp, (*scanner).readPrediction},
 	{"web_search_options", chatOp, (*scanner).readServerTool},
 	{"mcp_servers", anthropicOps, (*scanner).readServerTool},
@@ -102,14 +118,6 @@ func privileged(name string) func(*scanner) {
 			s.skip()
 			s.h.Privileged = append(s.h.Privileged, name)
 		}
-	}
-}
-
-// need notes a capability unless the member is null.
-func (s *scanner) need(n Needs) {
-	if !s.null() {
-		s.skip()
-		s.h.Needs |= n
 	}
 }
 
@@ -216,91 +224,6 @@ func (s *scanner) readMetadata() {
 
 var metadataFields = []field{
 	{"user_id", func(s *scanner) { s.metaID, _ = s.word("metadata.user_id", 1<<12) }},
-}
-
-func (s *scanner) readParallel() {
-	if !s.null() {
-		s.h.ParallelTools = s.boolean("parallel_tool_calls")
-	}
-}
-
-func (s *scanner) readToolChoice() {
-	s.inner("tool_choice", toolChoiceFields)
-}
-
-var toolChoiceFields = []field{
-	{"disable_parallel_tool_use", func(s *scanner) {
-		if s.boolean("tool_choice.disable_parallel_tool_use") {
-			s.h.ParallelTools = false
-		}
-	}},
-}
-
-func (s *scanner) readResponseFormat() {
-	if s.null() {
-		return
-	}
-	switch s.schema() {
-	case "json_schema", "json_object", "structural_tag":
-		s.h.Needs |= NeedStructured
-	}
-}
-
-func (s *scanner) readOutputConfig() {
-	s.inner("output_config", outputConfigFields)
-}
-
-var outputConfigFields = []field{
-	{"format", func(s *scanner) {
-		if !s.null() {
-			s.schema()
-			s.h.Needs |= NeedStructured
-		}
-	}},
-	{"effort", func(s *scanner) { s.need(NeedReasoning) }},
-}
-
-func (s *scanner) readEffort() {
-	if v, _ := s.word("reasoning_effort", 64); v != "" && v != "none" {
-		s.h.Needs |= NeedReasoning
-	}
-}
-
-func (s *scanner) readThinking() {
-	s.inner("thinking", thinkingFields)
-}
-
-var thinkingFields = []field{
-	{"type", func(s *scanner) {
-		if v, _ := s.word("thinking.type", 64); v != "" && v != "disabled" {
-			s.h.Needs |= NeedReasoning
-		}
-	}},
-}
-
-// readLogprobs takes the boolean of chat and the number of completions.
-func (s *scanner) readLogprobs() {
-	c := s.ws()
-	s.skip()
-	if c != 'n' && c != 'f' {
-		s.h.Needs |= NeedLogprobs
-	}
-}
-
-func (s *scanner) readModalities() {
-	if s.null() {
-		return
-	}
-	if s.ws() != '[' {
-		s.skip()
-		s.reject("modalities", "must be an array of strings")
-		return
-	}
-	for a := s.array(); s.element(&a); {
-		if w, _ := s.word("modalities", 64); w == "audio" {
-			s.h.Needs |= NeedAudioOutput
-		}
-	}
 }
 
 // readPrediction bounds what rejected predictions can add to the bill by the

@@ -65,6 +65,8 @@ type scanner struct {
 	n, bestOf    int64
 	prompts      int64
 	uses         int64 // max_uses of the tool that is read; negative if it has none
+	marked       bool  // that tool ends what is to be cached
+	parallel     bool  // several tool calls in one answer are asked for
 	echo         bool  // the prompt comes back: with a bound of 0 it is scored alone
 	safetyID     string
 	user, metaID string
@@ -121,6 +123,7 @@ func (s *scanner) finish() error {
 	if h.Op.Generates() {
 		h.Choices = max(s.n, s.bestOf, 1) * max(s.prompts, 1)
 	}
+	s.finishNeeds()
 	h.User = label(s.safetyID, s.user, s.metaID)
 	h.MaxParam = maxParam(h)
 	s.framing()

@@ -17,6 +17,7 @@ import (
 
 	"sluice"
 	"sluice/internal/estimate"
+	"sluice/internal/route"
 )
 
 func mustScan(t testing.TB, op Operation, body string) *Head {
@@ -43,16 +44,16 @@ func TestScanChat(t *testing.T) {
 		Max                                sluice.Tokens
 		Choices                            int64
 		Messages, Tools, Media             int
-		Needs                              Needs
+		Needs                              route.Needs
 	}
-	want := facts{"gpt-4o", "s1", "flex", "max_completion_tokens", true, true, true, false, false, 100, 2, 4, 1, 1, NeedTools | NeedVision | NeedStructured | NeedReasoning | NeedLogprobs}
+	want := facts{"gpt-4o", "s1", "flex", "max_completion_tokens", true, true, true, false, false, 100, 2, 4, 1, 1, route.NeedStream | route.NeedTools | route.NeedImage | route.NeedJSONSchema | route.NeedReasoning | route.NeedLogprobs | route.NeedChoices}
 	if diff := cmp.Diff(facts{got.Model, got.User, got.ServiceTier, got.MaxParam, got.Stream, got.IncludeUsage, got.HasMaxOutput, got.ParallelTools, got.Unbounded, got.MaxOutput, got.Choices, got.Messages, got.Tools, got.Media, got.Needs}, want); diff != "" {
 		t.Error(diff)
 	}
 	if h.Estimate <= 0 || h.Bound < h.Estimate {
 		t.Errorf("got estimate %d, bound %d", h.Estimate, h.Bound)
 	}
-	if got, want := strings.Join(h.Needs.Names(), " "), "tools vision structured_output reasoning logprobs"; got != want {
+	if got, want := strings.Join(h.Needs.Names(), " "), "stream image tools json_schema reasoning logprobs n"; got != want {
 		t.Errorf("got needs %q, want %q", got, want)
 	}
 }
@@ -66,7 +67,7 @@ func TestScanMessages(t *testing.T) {
 	if h.User != "abc" || h.MaxOutput != 1024 || h.Messages != 3 || h.Media != 1 || h.Tools != 2 || h.ServerTools != 1 || !h.Unbounded || h.ParallelTools {
 		t.Errorf("got %+v", h)
 	}
-	if want := NeedTools | NeedVision | NeedReasoning; h.Needs != want {
+	if want := route.NeedTools | route.NeedServerTools | route.NeedImage | route.NeedReasoning; h.Needs != want {
 		t.Errorf("got needs %v, want %v", h.Needs.Names(), want.Names())
 	}
 	if h.Estimate > 3000 {
