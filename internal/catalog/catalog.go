@@ -10,6 +10,7 @@ import (
 
 	"sluice"
 	"sluice/internal/price"
+	"sluice/internal/route"
 )
 
 // embedded is the catalogue that the program ships with.
@@ -32,9 +33,10 @@ type Entry struct {
 	MaxOutput    sluice.Tokens // largest output; 0 is unknown
 	CacheMinimum sluice.Tokens // shortest prompt that is cached; 0 is unknown
 	Reasoning    Support
-	Attachments  Support  // images or files in the input
-	Efforts      []string // the reasoning efforts it takes; nil is unknown
-	AsOf         string   // the day on which a source said so
+	Attachments  Support     // images or files in the input
+	Lacks        route.Needs // what a source says that it cannot do; the rest it can, or nobody says
+	Efforts      []string    // the reasoning efforts it takes; nil is unknown
+	AsOf         string      // the day on which a source said so
 }
 
 // Support is whether a model can do something, which may be unknown.
@@ -107,10 +109,14 @@ func (c *Catalog) add(r *Record) error {
 	if err != nil {
 		return err
 	}
+	lacks, err := r.needs()
+	if err != nil {
+		return err
+	}
 	l := &listing{entry: Entry{
 		Provider: r.Provider, Model: r.Model, Name: r.Name, Unpriced: r.Unpriced,
 		Context: sluice.Tokens(r.Context), MaxOutput: sluice.Tokens(r.MaxOutput), CacheMinimum: sluice.Tokens(r.CacheMinimum),
-		Reasoning: support(r.Reasoning), Attachments: support(r.Attachments), Efforts: r.Efforts, AsOf: r.AsOf,
+		Reasoning: support(r.Reasoning), Attachments: support(r.Attachments), Lacks: lacks, Efforts: r.Efforts, AsOf: r.AsOf,
 	}}
 	if l.entry.Name == "" {
 		l.entry.Name = r.Model

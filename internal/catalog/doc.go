@@ -52,6 +52,13 @@
 //   - a price that is not a whole number of nano-dollars per million tokens fails
 //     the conversion.
 //
+// # What a model lacks
+//
+// A record names what its model is known not to do: no attachments (images, audio,
+// video, files) and no reasoning where the sources say so, and for models at their
+// own providers what corrections.json says of them. Where nobody says anything the
+// record names nothing: the provider knows, and refuses.
+//
 // # Refreshing
 //
 // Merge the sources into the schema "llm-catalog/1", then

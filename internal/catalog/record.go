@@ -6,6 +6,7 @@ import (
 
 	"sluice"
 	"sluice/internal/price"
+	"sluice/internal/route"
 )
 
 // Record is one line of the catalogue's file: what one provider offers as one
@@ -28,6 +29,7 @@ type Record struct {
 	Reasoning    *bool    `json:"reasoning,omitempty"`
 	Attachments  *bool    `json:"attachments,omitempty"`
 	Efforts      []string `json:"efforts,omitempty"`
+	Lacks        []string `json:"lacks,omitempty"` // what it is known not to do, in the words of route.Needs
 
 	Rates     RecordRates             `json:"rates,omitzero"` // per million tokens
 	Tiers     []RecordTier            `json:"tiers,omitempty"`
@@ -61,6 +63,18 @@ type RecordTier struct {
 type Header struct {
 	Version string            `json:"version"` // the day of the newest source
 	Sources map[string]string `json:"sources"` // and the day of each
+}
+
+// needs is what the record says that the model lacks.
+func (r *Record) needs() (out route.Needs, err error) {
+	for _, name := range r.Lacks {
+		n, ok := route.NeedNamed(name)
+		if !ok {
+			return 0, fmt.Errorf("%s/%s lacks %q, which is no capability", r.Provider, r.Model, name)
+		}
+		out |= n
+	}
+	return out, nil
 }
 
 // PriceRow is the record's row of a price book; nil if it is unpriced.

@@ -35,6 +35,7 @@ type model struct {
 	// MaxOutput of the source is a client's default, of a correction the bound.
 	MaxOutput int64                  `json:"max_output"`
 	CacheMin  int64                  `json:"cache_min_tokens"`
+	Lacks     *[]string              `json:"lacks"` // of a correction: all that it is known to lack
 	Caps      caps                   `json:"caps"`
 	Efforts   []string               `json:"reasoning_levels"`
 	Match     *rule                  `json:"match"`
@@ -179,6 +180,7 @@ func record(m *model) (*catalog.Record, error) {
 	if r.Name == r.Model {
 		r.Name = ""
 	}
+	r.Lacks = lacks(m.Caps)
 	if err := m.Match.flatten(r); err != nil {
 		return nil, err
 	}
@@ -203,10 +205,24 @@ func record(m *model) (*catalog.Record, error) {
 	return r, nil
 }
 
+// lacks is what the source says that a model cannot do.
+func lacks(c caps) (out []string) {
+	if c.Attachment != nil && !*c.Attachment {
+		out = append(out, "image", "audio", "video", "file")
+	}
+	if c.Reasoning != nil && !*c.Reasoning {
+		out = append(out, "reasoning")
+	}
+	return out
+}
+
 // correct lays a correction over a record.
 func correct(r *catalog.Record, fix *model) error {
 	if fix.Context > 0 {
 		r.Context = fix.Context
+	}
+	if fix.Lacks != nil {
+		r.Lacks = *fix.Lacks
 	}
 	r.MaxOutput = fix.MaxOutput
 	r.CacheMinimum = fix.CacheMin
