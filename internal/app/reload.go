@@ -64,7 +64,7 @@ func (a *App) load() (*config.Config, error) {
 func known(c *catalog.Catalog) func(provider, model string) (config.Known, bool) {
 	return func(provider, model string) (config.Known, bool) {
 		e, ok := c.Lookup(provider, model, time.Now())
-		return config.Known{Price: e.Price, Context: e.Context, MaxOutput: e.MaxOutput}, ok
+		return config.Known{Price: e.Price, Context: e.Context, MaxOutput: e.MaxOutput, Lacks: e.Lacks}, ok
 	}
 }
 

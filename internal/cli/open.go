@@ -25,6 +25,6 @@ func priceLookup() (func(provider, model string) (config.Known, bool), error) {
 	}
 	return func(provider, model string) (config.Known, bool) {
 		e, ok := prices.Lookup(provider, model, time.Now())
-		return config.Known{Price: e.Price, Context: e.Context, MaxOutput: e.MaxOutput}, ok
+		return config.Known{Price: e.Price, Context: e.Context, MaxOutput: e.MaxOutput, Lacks: e.Lacks}, ok
 	}, nil
 }

@@ -79,6 +79,7 @@ func (s Settings) Fixed(old Settings) []string {
 type Known struct {
 	Price              *price.Row // nil if it has none
 	Context, MaxOutput sluice.Tokens
+	Lacks              route.Needs // what it is known not to do
 }
 
 // CompileOptions is what a configuration is compiled with.
@@ -193,6 +194,12 @@ func (b *builder) model(name string, m *Model) {
 	}
 	for _, f := range m.Fallback {
 		out.Fallback = append(out.Fallback, sluice.PoolID(f.Pool))
+		if f.Evaluated != nil {
+			if out.Evaluated == nil {
+				out.Evaluated = make(map[sluice.PoolID]*route.Evaluation)
+			}
+			out.Evaluated[sluice.PoolID(f.Pool)] = f.Evaluated.record()
+		}
 	}
 	b.s.Table.Models[out.ID] = out
 }
@@ -253,6 +260,7 @@ func first(a, b *bool, otherwise bool) bool {
 func (b *builder) price(path string, out *route.Backend, x *Backend, p *Provider) {
 	version := "config " + b.s.Version
 	known, found := b.lookup(x, p)
+	out.Lacks = b.lacks(x, p, known)
 	switch override := b.c.Prices[x.Provider+"/"+x.Model]; {
 	case x.Price != nil:
 		out.Price = x.Price.row(x.Provider, x.Model, version)

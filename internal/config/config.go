@@ -89,6 +89,7 @@ type Provider struct {
 	Catalog       string             `json:"catalog,omitempty" jsonschema:"the provider's name in the built-in catalogue of prices, if it is not the name here"`
 	Timeouts      Timeouts           `json:"timeouts,omitzero" jsonschema:"deadlines of one attempt"`
 	StopsOnCancel *bool              `json:"stops_on_cancel,omitempty" jsonschema:"whether generation and billing stop when the connection closes; true for an engine, else false"`
+	Capabilities  *Capabilities      `json:"capabilities,omitempty" jsonschema:"what every model here can do or not, where that is not what the engine or the catalogue is taken to say"`
 	Metrics       *Duration          `json:"metrics,omitempty" jsonschema:"how often an engine is asked for its load, at /metrics beside the version of its address; 1s for vllm and sglang if left out, 0s asks nothing"`
 	LostCharge    LostCharge         `json:"lost_charge,omitempty" jsonschema:"what an attempt is charged whose usage never became known: estimate, or bound (all that it could have cost)"`
 	Price         *Price             `json:"price,omitempty" jsonschema:"price of every model here that has none of its own: RATES, or free"`
@@ -162,6 +163,7 @@ type Backend struct {
 	Context       Count         `json:"context,omitempty" jsonschema:"context length in tokens; the catalogue's if left out"`
 	MaxOutput     Count         `json:"max_output,omitempty" jsonschema:"largest output in tokens; the catalogue's if left out"`
 	StopsOnCancel *bool         `json:"stops_on_cancel,omitempty" jsonschema:"as at the provider"`
+	Capabilities  *Capabilities `json:"capabilities,omitempty" jsonschema:"as at the provider, of this backend"`
 	Price         *Price        `json:"price,omitempty" jsonschema:"its price: RATES, or free"`
 	UnknownPrice  *UnknownPrice `json:"unknown_price,omitzero" jsonschema:"as at the top, for this backend"`
 }
@@ -189,31 +191,6 @@ type Model struct {
 	Limits   Limits     `json:"limits,omitempty" jsonschema:"limits of the model over all tenants"`
 }
 
-// Fallback is a pool to fall back to, written as its name or as a mapping.
-type Fallback struct {
-	Pool             string     `json:"pool" jsonschema:"a name of pools"`
-	Evaluated        *Evaluated `json:"evaluated,omitempty" jsonschema:"the evaluation that says it can stand in; not yet in force"`
-	AllowUnevaluated bool       `json:"allow_unevaluated,omitempty" jsonschema:"stand in without an evaluation; not yet in force"`
-}
-
-func (f *Fallback) decodeNode(d *decoder, n node, path string) {
-	if _, ok := d.asMapping(n); ok {
-		type plain Fallback // without this method
-		d.into(n, (*plain)(f), path)
-		return
-	}
-	if text, ok := d.scalar(n, path); ok {
-		f.Pool = text
-	}
-}
-
-// Evaluated names an evaluation.
-type Evaluated struct {
-	Suite string  `json:"suite" jsonschema:"what was run"`
-	Score float64 `json:"score" jsonschema:"its result"`
-	Date  Time    `json:"date" jsonschema:"when"`
-}
-
 // Plan is what tenants have in common; each has its own counters.
 type Plan struct {
 	Class        sluice.Class      `json:"class" zero:"meant" jsonschema:"class of a request that asks for none: interactive, standard or batch"`
@@ -232,9 +209,10 @@ type Plan struct {
 	PerUser      Limits            `json:"per_user,omitempty" jsonschema:"limits of each end user of the tenant, by the request's safety_identifier, user or metadata.user_id"`
 	PerRun       RunLimits         `json:"per_run,omitempty" jsonschema:"bounds of each run of the tenant, by sluice-run: steps, input_tokens, output_tokens, tokens, spend, time"`
 
-	InputCeiling  Count     `json:"input_ceiling,omitempty" jsonschema:"most input tokens of one request, as estimated; more is refused"`
-	OutputCeiling Count     `json:"output_ceiling,omitempty" jsonschema:"most output tokens of one request, over all its answers; a larger bound is lowered to it"`
-	LimitsMode    LimitMode `json:"limits_mode,omitempty" jsonschema:"enforce; shadow counts and tells what it would have refused but refuses nothing; off counts nothing. Limits of models and the fleet are always in force"`
+	InputCeiling  Count `json:"input_ceiling,omitempty" jsonschema:"most input tokens of one request, as estimated; more is refused"`
+	OutputCeiling Count `json:"output_ceiling,omitempty" jsonschema:"most output tokens of one request, over all its answers; a larger bound is lowered to it"`
+	Residency
+	LimitsMode LimitMode `json:"limits_mode,omitempty" jsonschema:"enforce; shadow counts and tells what it would have refused but refuses nothing; off counts nothing. Limits of models and the fleet are always in force"`
 }
 
 func (p *Plan) setDefaults() {
@@ -264,14 +242,15 @@ func (Sync) words() []string { return []string{"always", "group"} }
 
 // Tenant holds projects and keys.
 type Tenant struct {
-	Name       string              `json:"name,omitempty" jsonschema:"for humans"`
-	Plan       string              `json:"plan,omitempty" jsonschema:"a name of plans; class standard and no limits if left out"`
-	Suspended  bool                `json:"suspended,omitempty" jsonschema:"admit none of its keys"`
-	Models     []string            `json:"models,omitempty" jsonschema:"narrows the plan's models"`
-	Limits     Limits              `json:"limits,omitempty" jsonschema:"each replaces the plan's of the same name"`
-	LimitsMode LimitMode           `json:"limits_mode,omitempty" jsonschema:"in place of the plan's"`
-	Projects   map[string]*Project `json:"projects,omitempty" jsonschema:"its projects; default exists without being declared"`
-	Keys       map[string]*Key     `json:"keys,omitzero" jsonschema:"its keys, by a name for humans"`
+	Name       string    `json:"name,omitempty" jsonschema:"for humans"`
+	Plan       string    `json:"plan,omitempty" jsonschema:"a name of plans; class standard and no limits if left out"`
+	Suspended  bool      `json:"suspended,omitempty" jsonschema:"admit none of its keys"`
+	Models     []string  `json:"models,omitempty" jsonschema:"narrows the plan's models"`
+	Limits     Limits    `json:"limits,omitempty" jsonschema:"each replaces the plan's of the same name"`
+	LimitsMode LimitMode `json:"limits_mode,omitempty" jsonschema:"in place of the plan's"`
+	Residency
+	Projects map[string]*Project `json:"projects,omitempty" jsonschema:"its projects; default exists without being declared"`
+	Keys     map[string]*Key     `json:"keys,omitzero" jsonschema:"its keys, by a name for humans"`
 }
 
 // Project holds keys.
@@ -279,6 +258,7 @@ type Project struct {
 	Name   string   `json:"name,omitempty" jsonschema:"for humans"`
 	Models []string `json:"models,omitempty" jsonschema:"narrows the tenant's models"`
 	Limits Limits   `json:"limits,omitempty" jsonschema:"each replaces the plan's per_project of the same name"`
+	Residency
 }
 
 // Key is a credential.
@@ -292,6 +272,7 @@ type Key struct {
 
 	InputCeiling  Count `json:"input_ceiling,omitempty" jsonschema:"lowers the plan's"`
 	OutputCeiling Count `json:"output_ceiling,omitempty" jsonschema:"lowers the plan's"`
+	Residency
 
 	NotAfter *Time `json:"not_after,omitempty" jsonschema:"when it expires; never if left out, and a moment that has passed is warned of"`
 	Disabled bool  `json:"disabled,omitempty" jsonschema:"do not admit it"`

@@ -46,9 +46,8 @@ func TestSamplesLoad(t *testing.T) {
 		"design.yaml": {
 			"pools.chat-eu.backends[0]: backend gpu-a has no price: requests to it are refused",
 			"pools.chat-eu.backends[1]: backend gpu-b has no price: requests to it are refused",
-			"models.fast.fallback[0].evaluated: not yet in force",
 		},
-		"sluice.yaml": {"models.fast.fallback[0].evaluated: not yet in force"},
+		"minimal.yaml": {`models.gpt-6-luna: all that serves model "gpt-6-luna" in the openai dialect is in failure domain "openai": there is no way out when it fails`},
 	}
 	for _, file := range sampleFiles(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
@@ -80,7 +79,7 @@ func TestCompileDesignSample(t *testing.T) {
 	eu := s.Table.Pools["chat-eu"]
 	want := &route.Backend{
 		ID: "gpu-a", Provider: "gpus", Model: "llama-3.1-8b", Dialect: "openai", Region: "eu-west", Domain: "eu-west-a", Weight: 1,
-		Capacity: route.Capacity{Concurrency: 64, KVTokens: 400_000, PrefillTokens: 200_000}, StopsOnCancel: true,
+		Capacity: route.Capacity{Concurrency: 64, KVTokens: 400_000, PrefillTokens: 200_000}, Lacks: route.EngineLacks("vllm"), StopsOnCancel: true,
 		Longest: 30 * time.Minute, Silence: 10 * time.Minute,
 	}
 	if diff := cmp.Diff(want, eu.Backends[0]); diff != "" {
@@ -91,7 +90,7 @@ func TestCompileDesignSample(t *testing.T) {
 		t.Errorf("the hosted backend is not the catalogue's: %+v", oai)
 	}
 	fast := s.Table.Models["fast"]
-	if diff := cmp.Diff(&route.Model{ID: "fast", Pools: []sluice.PoolID{"chat-eu"}, Fallback: []sluice.PoolID{"chat-hosted"}}, fast); diff != "" {
+	if diff := cmp.Diff(&route.Model{ID: "fast", Pools: []sluice.PoolID{"chat-eu"}, Fallback: []sluice.PoolID{"chat-hosted"}, Evaluated: map[sluice.PoolID]*route.Evaluation{"chat-hosted": {Suite: "support-v3", Score: "0.94", Date: "2026-11-01"}}}, fast); diff != "" {
 		t.Error(diff)
 	}
 	target := s.Targets["gpu-b"]

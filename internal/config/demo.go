@@ -63,6 +63,9 @@ func DemoFile(o DemoOptions) []byte {
 	return fmt.Appendf(nil, demoText, data, providers.String(), pools.String(), models.String())
 }
 
+// demoName stands for the file that there is not.
+const demoName = "(no configuration file)"
+
 // Demo is the configuration of DemoFile, parsed. Compile it with the address of
 // the simulated fleet.
 func Demo(o DemoOptions) (*Config, error) {
@@ -75,7 +78,7 @@ func Demo(o DemoOptions) (*Config, error) {
 		}
 		return o.Env(name)
 	}
-	return Parse("(no configuration file)", DemoFile(o), env)
+	return Parse(demoName, DemoFile(o), env)
 }
 
 const demoText = `# The configuration of a gateway that was started without one.

@@ -28,7 +28,7 @@
 //   - A price that is not known is refused or charged a declared ceiling. Free is
 //     said explicitly.
 //   - The version is a hash of the effective configuration without its secrets.
-//   - What later versions will obey (evaluated, shared) is checked and kept, and
+//   - What later versions will obey (shared) is checked and kept, and
 //     [Config.Lint] says that it is not yet in force.
 //   - How a pool is shared is whole when it is compiled: shares that the file leaves
 //     out are split out of what it leaves, and no class is the zero value.

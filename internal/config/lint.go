@@ -23,7 +23,8 @@ func (c *Config) Lint() Problems {
 		l.pool(join("pools", name), name, c.Pools[name])
 	}
 	for _, name := range sorted(c.Models) {
-		l.model(join("models", name), c.Models[name])
+		l.fallbacks(join("models", name), c.Models[name])
+		l.wayOut(join("models", name), name, c.Models[name])
 	}
 	for _, name := range sorted(c.Tenants) {
 		l.tenant(join("tenants", name), c.Tenants[name])
@@ -139,42 +140,6 @@ func (l *linter) backend(path string, b *Backend) {
 	if c := &b.Capacity; c.Concurrency > 0 && !c.Adaptive && (c.TokenTime > 0 || c.QueueDelay > 0) {
 		l.warn(join(path, "capacity"), "add adaptive: true, or leave token_time and queue_delay out",
 			"the concurrency of backend %q is fixed at %d: token_time and queue_delay are not followed", b.Name, c.Concurrency)
-	}
-}
-
-func (l *linter) model(path string, m *Model) {
-	domains := make(map[string]string) // failure domain → a first-choice backend in it
-	var dialects []Dialect
-	for _, pool := range m.Pools {
-		for _, b := range l.c.Pools[pool].Backends {
-			if domains[b.domain()] == "" {
-				domains[b.domain()] = b.Name
-			}
-			dialects = append(dialects, l.c.Providers[b.Provider].Dialect)
-		}
-	}
-	for i, f := range m.Fallback {
-		at := index(join(path, "fallback"), i)
-		if f.Evaluated != nil {
-			l.notYet(join(at, "evaluated"))
-		}
-		if f.AllowUnevaluated {
-			l.notYet(join(at, "allow_unevaluated"))
-		}
-		speaks := false
-		told := make(map[string]bool)
-		for _, b := range l.c.Pools[f.Pool].Backends {
-			speaks = speaks || slices.Contains(dialects, l.c.Providers[b.Provider].Dialect)
-			d := b.domain()
-			if domains[d] != "" && !told[d] {
-				told[d] = true
-				l.warn(at, "fall back to a pool in another domain, or mend the domains if they are wrong",
-					"fallback backend %q is in failure domain %q, as %q is, which it replaces: both fail together", b.Name, d, domains[d])
-			}
-		}
-		if !speaks {
-			l.warn(at, "fall back to backends of the same dialect", "no backend of fallback pool %q speaks a dialect of the model's first pools: what failed there cannot go on here", f.Pool)
-		}
 	}
 }
 

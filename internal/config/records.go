@@ -19,7 +19,7 @@ func (c *Config) records(h auth.Hasher) auth.Records {
 		path := join("tenants", name)
 		out := auth.Tenant{
 			ID: sluice.TenantID(name), Name: t.Name, Plan: sluice.PlanID(t.Plan), Suspended: t.Suspended,
-			Models: modelIDs(t.Models), Limits: slices.Clone(t.Limits), Origin: c.origin(path),
+			Models: modelIDs(t.Models), Limits: slices.Clone(t.Limits), Residency: t.Residency.record(), Origin: c.origin(path),
 		}
 		if t.LimitsMode != "" {
 			mode := t.LimitsMode.mode()
@@ -28,6 +28,7 @@ func (c *Config) records(h auth.Hasher) auth.Records {
 		for _, p := range sorted(t.Projects) {
 			out.Projects = append(out.Projects, auth.Project{
 				ID: sluice.ProjectID(p), Name: t.Projects[p].Name, Models: modelIDs(t.Projects[p].Models), Limits: slices.Clone(t.Projects[p].Limits),
+				Residency: t.Projects[p].Residency.record(),
 			})
 		}
 		r.Tenants = append(r.Tenants, out)
@@ -50,7 +51,7 @@ func (c *Config) planRecord(name string, p *Plan) auth.Plan {
 		Limits: p.Limits.top(), PerProject: p.PerProject.top(), PerKey: p.PerKey.top(),
 		PerUser: p.PerUser.top(), PerRun: Limits(p.PerRun).top(), LimitsMode: p.LimitsMode.mode(),
 		InputCeiling: sluice.Tokens(p.InputCeiling), OutputCeiling: sluice.Tokens(p.OutputCeiling),
-		Origin: c.origin(join("plans", name)),
+		Residency: p.Residency.record(), Origin: c.origin(join("plans", name)),
 	}
 	for m, l := range p.PerModel {
 		if out.PerModel == nil {
@@ -67,7 +68,7 @@ func (c *Config) keyRecord(path, name string, tenant sluice.TenantID, k *Key, h 
 		ID: ref.ID, Env: ref.Env, Name: name, Tenant: tenant, Project: sluice.ProjectID(k.Project),
 		Secrets: []auth.SecretHash{{Hash: ref.Hash(h)}}, Models: modelIDs(k.Models), Limits: slices.Clone(k.Limits),
 		PerRun: slices.Clone(k.PerRun), InputCeiling: sluice.Tokens(k.InputCeiling), OutputCeiling: sluice.Tokens(k.OutputCeiling),
-		Disabled: k.Disabled, Origin: c.origin(path),
+		Residency: k.Residency.record(), Disabled: k.Disabled, Origin: c.origin(path),
 	}
 	if out.Project == "" {
 		out.Project = sluice.DefaultProject
@@ -78,6 +79,14 @@ func (c *Config) keyRecord(path, name string, tenant sluice.TenantID, k *Key, h 
 	for _, old := range k.Previous {
 		prev, _ := auth.Parse(old.Secret.Reveal())
 		out.Secrets = append(out.Secrets, auth.SecretHash{Hash: prev.Hash(h), NotAfter: old.NotAfter.Time})
+	}
+	return out
+}
+
+func (r Residency) record() auth.Residency {
+	out := auth.Residency{Regions: slices.Clone(r.Regions)}
+	for _, p := range r.Providers {
+		out.Providers = append(out.Providers, sluice.ProviderID(p))
 	}
 	return out
 }

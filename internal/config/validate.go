@@ -109,6 +109,7 @@ func (v *validator) provider(path, name string, p *Provider) {
 	case p.BaseURL != "":
 		v.baseURL(join(path, "base_url"), p.BaseURL)
 	}
+	v.capabilities(join(path, "capabilities"), p.Capabilities)
 	for _, h := range sorted(p.Headers) {
 		if !validHeader(h) {
 			v.fail(join(join(path, "headers"), h), "use letters, digits and hyphens; the provider's key goes into api_key", "%q cannot be set as a header", h)
@@ -197,6 +198,7 @@ func (v *validator) backend(path string, b *Backend, seen map[string]string) {
 	if b.BaseURL != "" {
 		v.baseURL(join(path, "base_url"), b.BaseURL)
 	}
+	v.capabilities(join(path, "capabilities"), b.Capabilities)
 	if b.Provider == "" {
 		return // reported as missing
 	}
@@ -240,6 +242,7 @@ func (v *validator) model(path, name string, m *Model) {
 			v.fail(at, "fall back to another pool, in another failure domain", "pool %q is %s already: the model would fall back to what has just failed", f.Pool, place[f.Pool])
 		}
 		place[f.Pool] = "a fallback"
+		v.evaluated(index(join(path, "fallback"), i), at, &f)
 	}
 }
 
@@ -277,6 +280,7 @@ func (v *validator) plan(path, name string, p *Plan) {
 		v.fail(at, zeroFix, "0 would be as if it were left out")
 	}
 	v.models(join(path, "models"), p.Models)
+	v.residency(path, p.Residency)
 	for _, m := range sorted(p.PerModel) {
 		if m != string(auth.AnyModel) && v.c.Models[m] == nil {
 			v.fail(join(join(path, "per_model"), m), suggest(m, sorted(v.c.Models)), "model %q is not declared", m)
@@ -290,10 +294,12 @@ func (v *validator) tenant(path, name string, t *Tenant, ids map[sluice.KeyID]st
 		v.fail(join(path, "plan"), suggest(t.Plan, sorted(v.c.Plans)), "plan %q is not declared", t.Plan)
 	}
 	v.models(join(path, "models"), t.Models)
+	v.residency(path, t.Residency)
 	for _, p := range sorted(t.Projects) {
 		at := join(join(path, "projects"), p)
 		v.name(at, "project", p)
 		v.models(join(at, "models"), t.Projects[p].Models)
+		v.residency(at, t.Projects[p].Residency)
 	}
 	for _, k := range sorted(t.Keys) {
 		v.key(join(join(path, "keys"), k), t, t.Keys[k], ids)
@@ -302,6 +308,7 @@ func (v *validator) tenant(path, name string, t *Tenant, ids map[sluice.KeyID]st
 
 func (v *validator) key(path string, t *Tenant, k *Key, ids map[sluice.KeyID]string) {
 	v.models(join(path, "models"), k.Models)
+	v.residency(path, k.Residency)
 	if k.Project != "" && k.Project != string(sluice.DefaultProject) && t.Projects[k.Project] == nil {
 		v.fail(join(path, "project"), suggest(k.Project, sorted(t.Projects)), "project %q is not declared at the tenant", k.Project)
 	}

@@ -1,0 +1,43 @@
+package config
+
+import (
+	"testing"
+
+	"sluice/internal/route"
+)
+
+// What a backend can do is what it says, else its provider, else its engine or the
+// catalogue, else all of its dialect.
+func TestCapabilities(t *testing.T) {
+	lookup := func(_, model string) (Known, bool) {
+		if model != "known" {
+			return Known{}, false
+		}
+		return Known{Lacks: route.NeedImage | route.NeedTemperature}, true
+	}
+	for _, tt := range []struct {
+		name, provider, backend string
+		lacks                   route.Needs
+	}{
+		{"hosted and unknown", "", "model: x", 0},
+		{"of the catalogue", "", "model: known", route.NeedImage | route.NeedTemperature},
+		{"the provider over the catalogue", ", capabilities: {image: true, tools: false}", "model: known", route.NeedTemperature | route.NeedTools | route.NeedParallel},
+		{"the backend over the provider", ", capabilities: {image: true, tools: false}", "model: known, capabilities: {tools: true, parallel_tools: true, refuses: []}", 0},
+		{"refused parameters replace those that are known", "", "model: known, capabilities: {refuses: [seed, stop]}", route.NeedImage | route.NeedSeed | route.NeedStop},
+		{"an engine", ", engine: vllm", "model: known", route.EngineLacks("vllm")},
+		{"an engine with a vision model", ", engine: vllm", "model: x, capabilities: {image: true}", route.EngineLacks("vllm") &^ route.NeedImage},
+		{"every word", "", "model: x, capabilities: {stream: false, image: false, audio: false, video: false, file: false, audio_output: false, tools: false, parallel_tools: false, server_tools: false, json_object: false, json_schema: false, reasoning: false, logprobs: false, n: false, cache: false, count_tokens: false, refuses: [temperature, top_p, top_k, min_p, presence_penalty, frequency_penalty, repetition_penalty, seed, logit_bias, stop]}", route.AllNeeds},
+	} {
+		s := mustCompile(t, `
+providers:
+  p: {dialect: openai, base_url: http://10.0.0.1/v1, price: free`+tt.provider+`}
+pools:
+  main: {backends: [{name: a, provider: p, `+tt.backend+`}]}
+models:
+  fast: {pools: [main]}
+`, CompileOptions{Lookup: lookup})
+		if got := s.Table.Pools["main"].Backends[0].Lacks; got != tt.lacks {
+			t.Errorf("%s: lacks %v, want %v", tt.name, got, tt.lacks)
+		}
+	}
+}
