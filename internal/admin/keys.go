@@ -19,23 +19,24 @@ const maxOverlap = 30 * 24 * time.Hour
 // Key is a credential without its secret: neither the secret nor its hash has a
 // field here.
 type Key struct {
-	ID            string       `json:"id" doc:"Public id, as it stands in the credential"`
-	Tenant        string       `json:"tenant"`
-	Project       string       `json:"project"`
-	Env           string       `json:"env,omitempty"`
-	Name          string       `json:"name,omitempty"`
-	State         string       `json:"state" enum:"active,disabled,expired,revoked"`
-	Models        []string     `json:"models,omitempty" doc:"Narrows the project's"`
-	Limits        Limits       `json:"limits,omitempty" doc:"Each replaces the plan's per_key of the same name"`
-	PerRun        RunLimits    `json:"per_run,omitempty" doc:"Each replaces the plan's per_run of the same name"`
-	InputCeiling  *int64       `json:"input_ceiling,omitempty" doc:"Lowers the plan's"`
-	OutputCeiling *int64       `json:"output_ceiling,omitempty" doc:"Lowers the plan's"`
-	Expires       *time.Time   `json:"expires,omitempty"`
-	Revoked       *time.Time   `json:"revoked,omitempty"`
-	Secrets       []SecretInfo `json:"secrets" doc:"Newest first"`
-	Declared      string       `json:"declared,omitempty" doc:"file:line that owns it; empty when it can be changed here"`
-	Created       *time.Time   `json:"created,omitempty"`
-	Updated       *time.Time   `json:"updated,omitempty"`
+	ID            string    `json:"id" doc:"Public id, as it stands in the credential"`
+	Tenant        string    `json:"tenant"`
+	Project       string    `json:"project"`
+	Env           string    `json:"env,omitempty"`
+	Name          string    `json:"name,omitempty"`
+	State         string    `json:"state" enum:"active,disabled,expired,revoked"`
+	Models        []string  `json:"models,omitempty" doc:"Narrows the project's"`
+	Limits        Limits    `json:"limits,omitempty" doc:"Each replaces the plan's per_key of the same name"`
+	PerRun        RunLimits `json:"per_run,omitempty" doc:"Each replaces the plan's per_run of the same name"`
+	InputCeiling  *int64    `json:"input_ceiling,omitempty" doc:"Lowers the plan's"`
+	OutputCeiling *int64    `json:"output_ceiling,omitempty" doc:"Lowers the plan's"`
+	Residency
+	Expires  *time.Time   `json:"expires,omitempty"`
+	Revoked  *time.Time   `json:"revoked,omitempty"`
+	Secrets  []SecretInfo `json:"secrets" doc:"Newest first"`
+	Declared string       `json:"declared,omitempty" doc:"file:line that owns it; empty when it can be changed here"`
+	Created  *time.Time   `json:"created,omitempty"`
+	Updated  *time.Time   `json:"updated,omitempty"`
 	Warned
 }
 
@@ -59,8 +60,9 @@ type KeyFields struct {
 	PerRun        RunLimits `json:"per_run,omitempty" doc:"Each replaces the plan's per_run of the same name"`
 	InputCeiling  *int64    `json:"input_ceiling,omitempty" minimum:"0" doc:"Lowers the plan's; 0 changes nothing"`
 	OutputCeiling *int64    `json:"output_ceiling,omitempty" minimum:"0" doc:"Lowers the plan's; 0 changes nothing"`
-	Expires       *string   `json:"expires,omitempty" doc:"A duration from now or a time; empty: never"`
-	Disabled      *bool     `json:"disabled,omitempty" doc:"Not admitted for now"`
+	Residency
+	Expires  *string `json:"expires,omitempty" doc:"A duration from now or a time; empty: never"`
+	Disabled *bool   `json:"disabled,omitempty" doc:"Not admitted for now"`
 }
 
 func (a *API) keyView(k *auth.Key) Key {
@@ -69,7 +71,7 @@ func (a *API) keyView(k *auth.Key) Key {
 		State: keyState(k, a.o.Now()), Limits: limitsOf(k.Limits), Expires: moment(k.NotAfter), Revoked: moment(k.Revoked),
 		Declared: place(k.Origin), Created: moment(k.Created), Updated: moment(k.Updated), Secrets: []SecretInfo{},
 	}
-	out.PerRun = runLimitsOf(k.PerRun)
+	out.PerRun, out.Residency = runLimitsOf(k.PerRun), residencyOf(k.Residency)
 	out.InputCeiling, out.OutputCeiling = ceilings{&k.InputCeiling, &k.OutputCeiling}.told()
 	if len(k.Models) > 0 {
 		out.Models = words(k.Models)
@@ -100,6 +102,7 @@ func (f *KeyFields) apply(k *auth.Key, now time.Time) (err error) {
 	if f.Models != nil {
 		k.Models = ids[sluice.ModelID](*f.Models)
 	}
+	f.Residency.apply(&k.Residency)
 	if f.Expires != nil {
 		if k.NotAfter, err = parseExpiry(*f.Expires, now); err != nil {
 			return err

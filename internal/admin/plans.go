@@ -43,6 +43,7 @@ type PlanFields struct {
 	InputCeiling  *int64            `json:"input_ceiling,omitempty" minimum:"0" doc:"Most input tokens of one request; 0 for no bound"`
 	OutputCeiling *int64            `json:"output_ceiling,omitempty" minimum:"0" doc:"Most output tokens of one request, over all its answers; 0 for no bound"`
 	LimitsMode    *string           `json:"limits_mode,omitempty" enum:"enforce,shadow,off" doc:"shadow counts and tells what it would have refused; off counts nothing"`
+	Residency
 }
 
 func planView(p *auth.Plan) Plan {
@@ -65,6 +66,7 @@ func planView(p *auth.Plan) Plan {
 		names := words(p.Models)
 		out.Models = &names
 	}
+	out.Residency = residencyOf(p.Residency)
 	if p.MaxWait > 0 {
 		s := p.MaxWait.String()
 		out.MaxWait = &s
@@ -117,6 +119,7 @@ func (f *PlanFields) apply(p *auth.Plan) error {
 	if f.Models != nil {
 		p.Models = ids[sluice.ModelID](*f.Models)
 	}
+	f.Residency.apply(&p.Residency)
 	set(&p.Weight, f.Weight)
 	set(&p.BudgetStatus, f.BudgetStatus)
 	if f.MaxOutput != nil {

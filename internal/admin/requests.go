@@ -114,6 +114,8 @@ type Attempt struct {
 	Seconds           float64     `json:"duration_seconds"`
 	Charge            Charge      `json:"charge"`
 	Fallback          bool        `json:"fallback,omitempty" doc:"Not one of the model's first pools"`
+	Needs             string      `json:"needs,omitempty" doc:"What the request needs of a backend"`
+	Evaluated         *Evaluation `json:"evaluated,omitempty" doc:"What said that a fallback can stand in"`
 	Candidates        []Candidate `json:"candidates,omitempty" doc:"Backends that were considered"`
 	Facts             any         `json:"facts,omitempty" doc:"What else was recorded of the decision"`
 }
@@ -123,6 +125,14 @@ type Candidate struct {
 	Pool    string `json:"pool,omitempty"`
 	Backend string `json:"backend"`
 	Left    string `json:"left,omitempty" doc:"Why it was left out; empty for the one chosen"`
+	Lacks   string `json:"lacks,omitempty" doc:"Of what the request needs, where it was left out for a capability"`
+}
+
+// Evaluation is what said that a fallback can stand in.
+type Evaluation struct {
+	Suite string  `json:"suite"`
+	Score float64 `json:"score"`
+	Date  string  `json:"date"`
 }
 
 // LimitFigure is one limit and what was left of it.
@@ -267,6 +277,8 @@ func (x *Explanation) decisions(at *Attempt, detail []byte) {
 		}
 	}
 	take("candidates", &at.Candidates)
+	take("needs", &at.Needs)
+	take("evaluated", &at.Evaluated)
 	take("fallback", &at.Fallback)
 	take("message", &at.Message)
 	take("retry_denied", &at.RetryDenied)

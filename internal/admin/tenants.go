@@ -33,6 +33,7 @@ type TenantFields struct {
 	Models     *[]string `json:"models,omitempty" maxItems:"1000" doc:"Narrows the plan's; empty changes nothing"`
 	Limits     Limits    `json:"limits,omitempty" doc:"Each replaces the plan's of the same name"`
 	LimitsMode *string   `json:"limits_mode,omitempty" enum:",enforce,shadow,off" doc:"In place of the plan's; empty takes the plan's"`
+	Residency
 }
 
 // Project holds keys; its id is unique within its tenant.
@@ -49,6 +50,7 @@ type ProjectFields struct {
 	Name   *string   `json:"name,omitempty" maxLength:"200" doc:"For humans"`
 	Models *[]string `json:"models,omitempty" maxItems:"1000" doc:"Narrows the tenant's; empty changes nothing"`
 	Limits Limits    `json:"limits,omitempty" doc:"Each replaces the plan's per_project of the same name"`
+	Residency
 }
 
 func tenantView(t *auth.Tenant) Tenant {
@@ -65,7 +67,7 @@ func tenantView(t *auth.Tenant) Tenant {
 		names := words(t.Models)
 		out.Models = &names
 	}
-	out.Limits = limitsOf(t.Limits)
+	out.Limits, out.Residency = limitsOf(t.Limits), residencyOf(t.Residency)
 	if t.LimitsMode != nil {
 		mode := t.LimitsMode.String()
 		out.LimitsMode = &mode
@@ -85,7 +87,7 @@ func projectView(p *auth.Project, o auth.Origin) Project {
 		names := words(p.Models)
 		out.Models = &names
 	}
-	out.Limits = limitsOf(p.Limits)
+	out.Limits, out.Residency = limitsOf(p.Limits), residencyOf(p.Residency)
 	return out
 }
 
@@ -98,6 +100,7 @@ func (f *TenantFields) apply(t *auth.Tenant) (err error) {
 	if f.Models != nil {
 		t.Models = ids[sluice.ModelID](*f.Models)
 	}
+	f.Residency.apply(&t.Residency)
 	if f.LimitsMode != nil {
 		t.LimitsMode = nil
 		if *f.LimitsMode != "" {
@@ -116,6 +119,7 @@ func (f *ProjectFields) apply(p *auth.Project) (err error) {
 	if f.Models != nil {
 		p.Models = ids[sluice.ModelID](*f.Models)
 	}
+	f.Residency.apply(&p.Residency)
 	p.Limits, err = f.Limits.apply(p.Limits, "limits")
 	return err
 }

@@ -64,6 +64,9 @@ func story(w io.Writer, x *admin.Explanation) {
 	if x.Stream {
 		asked += ", streamed"
 	}
+	if len(x.Steps) > 0 && x.Steps[0].Needs != "" {
+		asked += ", needing " + x.Steps[0].Needs
+	}
 	say("asked", "%s, class %s", asked, x.Class)
 	say("when", "%s, ended after %s", stamp(&x.At), span(x.Seconds))
 	estimate(w, x)
@@ -175,6 +178,9 @@ func step(w io.Writer, s *admin.Attempt) {
 	via := ""
 	if s.Fallback {
 		via = " (fallback)"
+		if v := s.Evaluated; v != nil {
+			via = fmt.Sprintf(" (fallback, %s scored %v on %s)", v.Suite, v.Score, v.Date)
+		}
 	}
 	fmt.Fprintf(w, "%-11s%s in pool %s%s, %s\n", fmt.Sprintf("attempt %d", s.Attempt), s.Backend, s.Pool, via, how)
 	model := s.UpstreamModel
@@ -193,7 +199,11 @@ func step(w io.Writer, s *admin.Attempt) {
 	}
 	for _, c := range s.Candidates {
 		if c.Left != "" {
-			fmt.Fprintf(w, "%-11snot %s: %s\n", "", c.Backend, c.Left)
+			why := c.Left
+			if c.Lacks != "" {
+				why += ", it lacks " + c.Lacks
+			}
+			fmt.Fprintf(w, "%-11snot %s: %s\n", "", c.Backend, why)
 		}
 	}
 	fmt.Fprintf(w, "%-11stook %s\n", "", charge(&s.Charge))

@@ -27,13 +27,14 @@ type keyFields struct {
 	PerRun        map[string]string `mapsep:"," help:"Replaces the plan's bound of each run of the same name." placeholder:"NAME=AMOUNT"`
 	InputCeiling  *int64            `help:"Lowers the plan's most input tokens of one request." placeholder:"N"`
 	OutputCeiling *int64            `help:"Lowers the plan's most output tokens of one request." placeholder:"N"`
-	Expires       *string           `help:"When it ends: 720h from now, 2027-01-31, or empty for never." placeholder:"WHEN"`
+	residencyFlags
+	Expires *string `help:"When it ends: 720h from now, 2027-01-31, or empty for never." placeholder:"WHEN"`
 }
 
 func (f *keyFields) fields() admin.KeyFields {
 	return admin.KeyFields{
 		Name: f.Name, Models: names(f.Model), Limits: limitsFlag(f.Limit), Expires: f.Expires,
-		PerRun: admin.RunLimits(limitsFlag(f.PerRun)), InputCeiling: f.InputCeiling, OutputCeiling: f.OutputCeiling,
+		PerRun: admin.RunLimits(limitsFlag(f.PerRun)), InputCeiling: f.InputCeiling, OutputCeiling: f.OutputCeiling, Residency: f.residency(),
 	}
 }
 
@@ -80,7 +81,7 @@ func (c *keyListCmd) Run(ctx context.Context, env *Env) error {
 
 func keyRows(k *admin.Key) [][]string {
 	rows := pairs("key", k.ID, "tenant", k.Tenant, "project", k.Project, "env", k.Env, "name", k.Name, "state", k.State,
-		"models", strings.Join(k.Models, " "), "limits", limitsText(k.Limits), "per run", limitsText(admin.Limits(k.PerRun)),
+		"models", strings.Join(k.Models, " "), "regions", join(k.Regions), "providers", join(k.Providers), "limits", limitsText(k.Limits), "per run", limitsText(admin.Limits(k.PerRun)),
 		"input ceiling", some(k.InputCeiling), "output ceiling", some(k.OutputCeiling), "expires", stamp(k.Expires), "revoked", stamp(k.Revoked))
 	for i, s := range k.Secrets {
 		ends := stamp(s.Ends)

@@ -35,7 +35,8 @@ type planFields struct {
 	PerRunLimit     map[string]string `mapsep:"," help:"Of each run: steps, input_tokens, output_tokens, tokens, spend, time." placeholder:"NAME=AMOUNT"`
 	InputCeiling    *int64            `help:"Most input tokens of one request; 0 for no bound." placeholder:"N"`
 	OutputCeiling   *int64            `help:"Most output tokens of one request; 0 for no bound." placeholder:"N"`
-	LimitsMode      *string           `enum:"enforce,shadow,off" help:"What becomes of what does not fit: ${enum}." placeholder:"MODE"`
+	residencyFlags
+	LimitsMode *string `enum:"enforce,shadow,off" help:"What becomes of what does not fit: ${enum}." placeholder:"MODE"`
 }
 
 func (f *planFields) fields() admin.PlanFields {
@@ -44,7 +45,7 @@ func (f *planFields) fields() admin.PlanFields {
 		Spend: f.Spend, BudgetStatus: f.BudgetStatus, JournalSync: f.JournalSync,
 		Limits: limitsFlag(f.Limit), PerKey: limitsFlag(f.PerKeyLimit), PerProject: limitsFlag(f.PerProjectLimit),
 		PerUser: limitsFlag(f.PerUserLimit), PerRun: admin.RunLimits(limitsFlag(f.PerRunLimit)),
-		InputCeiling: f.InputCeiling, OutputCeiling: f.OutputCeiling, LimitsMode: f.LimitsMode,
+		InputCeiling: f.InputCeiling, OutputCeiling: f.OutputCeiling, LimitsMode: f.LimitsMode, Residency: f.residency(),
 	}
 }
 
@@ -79,7 +80,7 @@ func planView(p *admin.Plan) view {
 		status = strconv.Itoa(*p.BudgetStatus)
 	}
 	output := some(p.MaxOutput)
-	rows := pairs("plan", p.ID, "class", deref(p.Class), "classes", join(p.Classes), "weight", count(deref(p.Weight)), "models", join(p.Models),
+	rows := pairs("plan", p.ID, "class", deref(p.Class), "classes", join(p.Classes), "weight", count(deref(p.Weight)), "models", join(p.Models), "regions", join(p.Regions), "providers", join(p.Providers),
 		"max wait", deref(p.MaxWait), "max output", output, "spend", deref(p.Spend), "budget status", status, "journal sync", deref(p.JournalSync),
 		"limits", limitsText(p.Limits), "per project", limitsText(p.PerProject), "per key", limitsText(p.PerKey), "per user", limitsText(p.PerUser),
 		"per run", limitsText(admin.Limits(p.PerRun)), "input ceiling", some(p.InputCeiling), "output ceiling", some(p.OutputCeiling), "limits mode", deref(p.LimitsMode))

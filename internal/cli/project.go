@@ -16,13 +16,14 @@ type projectCmd struct {
 }
 
 type projectFields struct {
-	Name  *string           `help:"A name for humans."`
-	Model []string          `help:"Allowed public model names, of those that the tenant is allowed." placeholder:"MODEL"`
+	Name  *string  `help:"A name for humans."`
+	Model []string `help:"Allowed public model names, of those that the tenant is allowed." placeholder:"MODEL"`
+	residencyFlags
 	Limit map[string]string `mapsep:"," help:"Replaces the plan's per-project limit of the same name; none lifts it, default takes the plan's." placeholder:"NAME=AMOUNT"`
 }
 
 func (f *projectFields) fields() admin.ProjectFields {
-	return admin.ProjectFields{Name: f.Name, Models: names(f.Model), Limits: limitsFlag(f.Limit)}
+	return admin.ProjectFields{Name: f.Name, Models: names(f.Model), Limits: limitsFlag(f.Limit), Residency: f.residency()}
 }
 
 // ofTenant is the tenant whose projects or keys are meant.
@@ -60,7 +61,7 @@ func (c *projectListCmd) Run(ctx context.Context, env *Env) error {
 }
 
 func projectView(p *admin.Project) view {
-	return view{data: p, columns: fieldColumns, rows: pairs("project", p.ID, "name", deref(p.Name), "models", join(p.Models), "limits", limitsText(p.Limits), "declared", p.Declared)}
+	return view{data: p, columns: fieldColumns, rows: pairs("project", p.ID, "name", deref(p.Name), "models", join(p.Models), "regions", join(p.Regions), "providers", join(p.Providers), "limits", limitsText(p.Limits), "declared", p.Declared)}
 }
 
 type oneProject struct {
