@@ -381,6 +381,11 @@ tokens by the weights of ` + "`work`" + `. Whoever uses less than its share lend
   ceilings of a single request, stay.
   A reload may change shares, contracts and the policy: what waits keeps its arrival and its deadline, what runs goes on.
 
+## Where requests go
+
+A request goes only to backends that can serve it (` + "`capabilities`" + `, for what the catalogue and the engine do not tell), that its tenant may use (` + "`regions`, `providers`" + `), and after a failure
+to another failure domain first (` + "`domain`" + `). A fallback needs ` + "`evaluated`" + `, or ` + "`allow_unevaluated: true`" + `. [How requests are routed](routing.md).
+
 ## Retries
 
 ` + "```yaml" + `

@@ -31,7 +31,7 @@ func (t *turn) call() (engine.Call, *sluice.Error) {
 	r, h := t.r, t.r.Head
 	table := t.x.o.Table()
 	m := table.Models[sluice.ModelID(h.Model)]
-	t.plan.backend = Representative(table, m, h.Op.Dialect())
+	t.plan.backend = Representative(table, m, h.Op.Dialect(), r.Principal.Policy)
 	all := t.reach(table, m)
 	w := sluice.Work{InputBound: all.input}
 	w.Input = min(t.input(t.plan.backend), w.InputBound)
@@ -88,10 +88,10 @@ func (t *turn) hard() bool {
 	return p != nil && p.HardSpend && !t.r.Free
 }
 
-// Representative is the backend that a model's requests most likely go to: the
-// first of its first pool that speaks the dialect. It is nil if there is none, or
-// no model.
-func Representative(t *route.Table, m *route.Model, d wire.Dialect) (found *route.Backend) {
+// Representative is the backend that a caller's requests for a model most likely go
+// to: the first of its first pool that speaks the dialect and is permitted. It is nil
+// if there is none, or no model. The policy may be nil.
+func Representative(t *route.Table, m *route.Model, d wire.Dialect, policy *sluice.Policy) (found *route.Backend) {
 	if m == nil {
 		return nil
 	}
@@ -101,7 +101,7 @@ func Representative(t *route.Table, m *route.Model, d wire.Dialect) (found *rout
 			return false
 		}
 		for _, b := range p.Backends {
-			if b.Dialect == string(d) {
+			if b.Dialect == string(d) && b.Permitted(policy) == route.Chosen {
 				found = b
 				return true
 			}
@@ -155,7 +155,7 @@ func (t *turn) reach(table *route.Table, m *route.Model) (all reach) {
 		m.Visit("", func(id sluice.PoolID, _ bool) bool {
 			if p := table.Pools[id]; p != nil {
 				for _, b := range p.Backends {
-					if b.Dialect == d {
+					if b.Dialect == d && b.Permitted(t.r.Principal.Policy) == route.Chosen {
 						add(b.Model, b)
 					}
 				}

@@ -52,7 +52,7 @@ func (c *call) model(t *route.Table, m *route.Model) (wire.ModelInfo, bool) {
 	if p := c.principal.Policy; p != nil && !p.Allows(m.ID) {
 		return wire.ModelInfo{}, false
 	}
-	b := exchange.Representative(t, m, c.dialect)
+	b := exchange.Representative(t, m, c.dialect, c.principal.Policy)
 	if b == nil {
 		return wire.ModelInfo{}, false
 	}

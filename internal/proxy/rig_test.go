@@ -54,6 +54,9 @@ type place struct {
 	hole      bool // nothing answers the dial
 	nobody    bool // nobody listens
 	lostBound bool // what is lost is charged in full
+	domain    string
+	region    string
+	lacks     route.Needs
 }
 
 // setup is what a rig is made of.
@@ -110,7 +113,7 @@ func newRig(t *testing.T, s setup) *rig {
 			p.dialect = wire.OpenAI
 		}
 		id := sluice.BackendID(fmt.Sprintf("b%d", i))
-		b := &route.Backend{ID: id, Provider: "p", Model: "up", Dialect: string(p.dialect), Weight: 1, Price: row, Context: 200_000, MaxOutput: 4096, StopsOnCancel: !p.runsOn, Longest: s.longest}
+		b := &route.Backend{ID: id, Provider: "p", Model: "up", Dialect: string(p.dialect), Weight: 1, Price: row, Context: 200_000, MaxOutput: 4096, StopsOnCancel: !p.runsOn, Longest: s.longest, Domain: p.domain, Region: p.region, Lacks: p.lacks}
 		pool := main
 		if p.fallback {
 			pool = spare

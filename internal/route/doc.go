@@ -10,8 +10,13 @@
 // # Eligibility
 //
 // [Eligible] tells whether a backend may serve a request at all: dialect, drained,
-// context length, price. [Place.Usable] tells whether it may now: health and room.
+// residency, capabilities, context length, price. [Place.Usable] tells whether it may now: health and room.
 // Each no has a word, a [Left], which `sluice explain` shows.
+//
+// What a request needs beside text is a set, [Needs]; what a backend lacks is another,
+// and they may have nothing in common. Regions and providers that the caller's policy
+// names hold for every attempt ([Backend.Permitted]): there is no other way to a
+// backend than through Eligible.
 //
 // A backend with neither a price nor a ceiling is not eligible: unknown is never
 // free.
@@ -59,7 +64,11 @@
 // A failed attempt may be followed by another if [Retryable] says so of its reason:
 // first on another backend of the same pool, each backend at most once per
 // request, then in the model's other pools ([Model.Visit]): first choices before
-// fallbacks, in order. That no content has reached the client, and how many
+// fallbacks, in order. A failure that may be that of more than the one backend
+// ([FailsDomain]) leaves its failure domain out while a backend in another can take the
+// request: with a whole domain down it takes one deadline to get out of it. What said
+// that a fallback can stand in ([Evaluation]) is recorded and compared with nothing.
+// That no content has reached the client, and how many
 // attempts there may be, is for the engine to see to.
 //
 // # Retries
@@ -101,7 +110,7 @@
 //
 // # What it does not do
 //
-// Breakers with a ramp, failure domains, prefix affinity and
-// capability matching take their place here with the routing issue. It knows no
-// queue, limit or clock.
+// Breakers with a ramp and prefix affinity take their place here with the routing
+// issue. It translates no dialect into another, so that nothing is lost on the way.
+// It knows no queue, limit or clock.
 package route

@@ -70,7 +70,7 @@ var rows = []row{
 
 	{
 		"U1", "connection refused, no route", "elsewhere; 502 `upstream_connect`", "none",
-		[]string{bubbles + "TestFault_U1_NoConnection", "internal/upstream.TestConnectFailures"},
+		[]string{bubbles + "TestFault_U1_NoConnection", bubbles + "TestCO6BlackHole", "internal/upstream.TestConnectFailures"},
 	},
 	{
 		"U2", "certificate expired or of another host, no TLS, handshake hangs", "elsewhere; 502 `upstream_tls`, of a hang after 5 s", "none",
@@ -90,7 +90,7 @@ var rows = []row{
 	},
 	{
 		"U6", "500, 502, 503", "elsewhere; 502 or 503 `upstream_error`; after three in a row the backend cools down for 10 s", "none, or what it reported",
-		[]string{bubbles + "TestFault_U6_ServerErrors"},
+		[]string{bubbles + "TestFault_U6_ServerErrors", bubbles + "TestCO1RetriesAreBounded"},
 	},
 	{
 		"U7", "529 overloaded", "elsewhere; 503 `upstream_limited`; no second attempt there", "none",
@@ -105,12 +105,16 @@ var rows = []row{
 		[]string{bubbles + "TestFault_U9_NoHeaders", bubbles + "TestCS2FallbackFromASilentBackend"},
 	},
 	{
+		"U9", "no headers from a whole failure domain", "in another domain within one deadline, though other backends of the failed one come first", "estimated, one attempt for each call until the breakers open",
+		[]string{bubbles + "TestFault_U9_DomainDown", "internal/engine.TestAttemptsLeaveFailedDomains"},
+	},
+	{
 		"U10", "headers, then no content", "as U9", "estimated",
 		[]string{bubbles + "TestFault_U10_NoFirstToken"},
 	},
 	{
 		"U11", "silence in mid-stream", "comments every 15 s, then cut with `upstream_stalled`; no second start", "counted or estimated",
-		[]string{bubbles + "TestFault_U11_Stall", bubbles + "TestCS3TooSlowIsAStall"},
+		[]string{bubbles + "TestFault_U11_Stall", bubbles + "TestCS3TooSlowIsAStall", bubbles + "TestCS3SlowBackendCounts"},
 	},
 	{
 		"U12", "end, reset or broken chunk in mid-stream", "cut with `upstream_truncated`, never a clean end", "counted or estimated",
@@ -126,7 +130,7 @@ var rows = []row{
 	},
 	{
 		"U15", "error object in a 200 before content", "elsewhere; 502 `upstream_error`", "estimated input",
-		[]string{bubbles + "TestFault_U15_ErrorInA200BeforeContent", bubbles + "TestErrorBeforeContentFallsBack"},
+		[]string{bubbles + "TestFault_U15_ErrorInA200BeforeContent", bubbles + "TestErrorBeforeContentFallsBack", bubbles + "TestCS8ErrorsInStreamCount"},
 	},
 	{
 		"U16", "error object after content", "cut with `upstream_error`", "counted or estimated",
