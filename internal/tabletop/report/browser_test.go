@@ -6,6 +6,7 @@ import (
 	"html"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"os/exec"
 	"regexp"
 	"testing"
@@ -20,10 +21,13 @@ func chromium(t *testing.T) string {
 	if testing.Short() {
 		t.Skip("a browser takes seconds")
 	}
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chrome"} {
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chrome", "Chromium"} {
 		if path, err := exec.LookPath(name); err == nil {
 			return path
 		}
+	}
+	if os.Getenv("SLUICE_TEST_BROWSER") != "" {
+		t.Fatal("no chromium on PATH, which scripts/browser should have installed")
 	}
 	t.Skip("no chromium on PATH: install it (Debian: apt-get install chromium) to lay the page out in a browser")
 	return ""
@@ -67,7 +71,7 @@ func TestPageInABrowser(t *testing.T) {
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(look)) })
 	server := httptest.NewServer(mux)
 	defer server.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, bin, "--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir="+t.TempDir(), "--virtual-time-budget=20000", "--dump-dom", server.URL+"/").Output()
 	if err != nil {
