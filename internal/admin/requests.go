@@ -115,6 +115,7 @@ type Attempt struct {
 	Charge            Charge      `json:"charge"`
 	Fallback          bool        `json:"fallback,omitempty" doc:"Not one of the model's first pools"`
 	Needs             string      `json:"needs,omitempty" doc:"What the request needs of a backend"`
+	Canary            bool        `json:"canary,omitempty" doc:"In a canary pool"`
 	Evaluated         *Evaluation `json:"evaluated,omitempty" doc:"What said that a fallback can stand in"`
 	Candidates        []Candidate `json:"candidates,omitempty" doc:"Backends that were considered"`
 	Facts             any         `json:"facts,omitempty" doc:"What else was recorded of the decision"`
@@ -278,6 +279,7 @@ func (x *Explanation) decisions(at *Attempt, detail []byte) {
 	}
 	take("candidates", &at.Candidates)
 	take("needs", &at.Needs)
+	take("canary", &at.Canary)
 	take("evaluated", &at.Evaluated)
 	take("fallback", &at.Fallback)
 	take("message", &at.Message)

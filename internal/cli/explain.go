@@ -176,6 +176,9 @@ func step(w io.Writer, s *admin.Attempt) {
 		how += ": " + s.Reason
 	}
 	via := ""
+	if s.Canary {
+		via = " (canary)"
+	}
 	if s.Fallback {
 		via = " (fallback)"
 		if v := s.Evaluated; v != nil {

@@ -3,6 +3,9 @@ package config
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"sluice"
 	"sluice/internal/route"
 )
 
@@ -39,5 +42,33 @@ models:
 		if got := s.Table.Pools["main"].Backends[0].Lacks; got != tt.lacks {
 			t.Errorf("%s: lacks %v, want %v", tt.name, got, tt.lacks)
 		}
+	}
+}
+
+// Conditions and shares of a model's pools, as they are compiled.
+func TestTermsCompile(t *testing.T) {
+	s := mustCompile(t, `
+providers:
+  p: {dialect: openai, base_url: http://10.0.0.1/v1, price: free}
+pools:
+  a: {backends: [{name: a, provider: p, model: x}]}
+  b: {backends: [{name: b, provider: p, model: x}]}
+  c: {backends: [{name: c, provider: p, model: x}]}
+models:
+  plain: {pools: [a, {pool: b}]}
+  fast: {pools: [{pool: a, weight: 3}, {pool: b, weight: 1}, {pool: c, canary: 5%, tenants: [acme], classes: [batch]}], sticky: user, max_spend: $0.05}
+`, CompileOptions{})
+	if m := s.Table.Models["plain"]; m.Terms != nil || m.Sticky != route.ByRequest || m.MaxSpend != 0 {
+		t.Errorf("got %+v", m)
+	}
+	want := &route.Model{
+		ID: "fast", Pools: []sluice.PoolID{"a", "b", "c"}, Sticky: route.ByUser, MaxSpend: sluice.Dollar / 20,
+		Terms: map[sluice.PoolID]*route.Terms{"a": {Weight: 3}, "b": {Weight: 1}, "c": {Canary: 500, Tenants: []sluice.TenantID{"acme"}, Classes: []sluice.Class{sluice.Batch}}},
+	}
+	if diff := cmp.Diff(want, s.Table.Models["fast"]); diff != "" {
+		t.Error(diff)
+	}
+	if err := s.Table.Validate(); err != nil {
+		t.Error(err)
 	}
 }

@@ -188,9 +188,9 @@ func (b *builder) pool(name string, p *Pool) {
 }
 
 func (b *builder) model(name string, m *Model) {
-	out := &route.Model{ID: sluice.ModelID(name), Limits: b.c.inForce(m.Limits)}
+	out := &route.Model{ID: sluice.ModelID(name), Limits: b.c.inForce(m.Limits), Terms: m.terms(), Sticky: m.Sticky.record(), MaxSpend: sluice.Nano(m.MaxSpend)}
 	for _, p := range m.Pools {
-		out.Pools = append(out.Pools, sluice.PoolID(p))
+		out.Pools = append(out.Pools, sluice.PoolID(p.Pool))
 	}
 	for _, f := range m.Fallback {
 		out.Fallback = append(out.Fallback, sluice.PoolID(f.Pool))

@@ -186,9 +186,11 @@ type Capacity struct {
 
 // Model is a public name and the pools that serve it.
 type Model struct {
-	Pools    []string   `json:"pools" jsonschema:"first choice, in order"`
-	Fallback []Fallback `json:"fallback,omitempty" jsonschema:"pools tried in order when an attempt failed before its first content"`
-	Limits   Limits     `json:"limits,omitempty" jsonschema:"limits of the model over all tenants"`
+	Pools    []ModelPool `json:"pools" jsonschema:"first choice, in order, or by weight, canary and conditions"`
+	Sticky   Sticky      `json:"sticky,omitempty" jsonschema:"what decides by weight and canary: request; run or user, so that the requests of a run or an end user go the same way, those without by themselves"`
+	Fallback []Fallback  `json:"fallback,omitempty" jsonschema:"pools tried in order when an attempt failed before its first content"`
+	MaxSpend Money       `json:"max_spend,omitempty" jsonschema:"most that one attempt may hold of a budget: a backend where it would hold more is left out, fallbacks too; no bound if left out"`
+	Limits   Limits      `json:"limits,omitempty" jsonschema:"limits of the model over all tenants"`
 }
 
 // Plan is what tenants have in common; each has its own counters.

@@ -59,7 +59,7 @@ func (v *validator) evaluated(path, at string, f *Fallback) {
 func (l *linter) fallbacks(path string, m *Model) {
 	domains := make(map[string]string) // failure domain → a first-choice backend in it
 	var dialects []Dialect
-	for _, pool := range m.Pools {
+	for _, pool := range m.names() {
 		for _, b := range l.c.Pools[pool].Backends {
 			if domains[b.domain()] == "" && b.Weight > 0 {
 				domains[b.domain()] = b.Name
@@ -100,7 +100,7 @@ func (l *linter) wayOut(path, name string, m *Model) {
 		return // there is no file to mend
 	}
 	domains := make(map[Dialect][]string)
-	for _, pool := range m.all() {
+	for _, pool := range m.open() {
 		for _, b := range l.c.Pools[pool].Backends {
 			if p := l.c.Providers[b.Provider]; b.Weight > 0 && !p.Simulated && !slices.Contains(domains[p.Dialect], b.domain()) {
 				domains[p.Dialect] = append(domains[p.Dialect], b.domain())
@@ -115,9 +115,13 @@ func (l *linter) wayOut(path, name string, m *Model) {
 	}
 }
 
-// all are the pools of a model, first choices first.
-func (m *Model) all() []string {
-	out := slices.Clone(m.Pools)
+// open are the pools of a model that everybody has, first choices first.
+func (m *Model) open() (out []string) {
+	for _, p := range m.Pools {
+		if len(p.Tenants)+len(p.Classes) == 0 && p.Canary == 0 {
+			out = append(out, p.Pool)
+		}
+	}
 	for _, f := range m.Fallback {
 		out = append(out, f.Pool)
 	}

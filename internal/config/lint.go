@@ -25,6 +25,7 @@ func (c *Config) Lint() Problems {
 	for _, name := range sorted(c.Models) {
 		l.fallbacks(join("models", name), c.Models[name])
 		l.wayOut(join("models", name), name, c.Models[name])
+		l.terms(join("models", name), c.Models[name])
 	}
 	for _, name := range sorted(c.Tenants) {
 		l.tenant(join("tenants", name), c.Tenants[name])
@@ -128,7 +129,7 @@ func (l *linter) pool(path, name string, p *Pool) {
 	}
 	l.sharing(path, p)
 	for _, m := range l.c.Models {
-		if slices.Contains(m.Pools, name) || slices.ContainsFunc(m.Fallback, func(f Fallback) bool { return f.Pool == name }) {
+		if slices.Contains(m.names(), name) || slices.ContainsFunc(m.Fallback, func(f Fallback) bool { return f.Pool == name }) {
 			return
 		}
 	}

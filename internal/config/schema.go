@@ -92,6 +92,14 @@ func typeSchemas() map[reflect.Type]*jsonschema.Schema {
 	if f, err := jsonschema.For[fallback](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{reflect.TypeFor[Time](): moment()}}); err == nil {
 		plainFallback = f
 	}
+	plainPool := &jsonschema.Schema{}
+	type modelPool ModelPool // without its method
+	if f, err := jsonschema.For[modelPool](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
+		reflect.TypeFor[Count](): pattern(amount+"[kKMG]?", "50k"), reflect.TypeFor[Percent](): pattern("(100|[0-9]{1,2})%", "60%"), reflect.TypeFor[sluice.Class](): words(classWords...),
+	}}); err == nil {
+		relax(reflect.TypeFor[modelPool](), f)
+		plainPool = f
+	}
 	return map[reflect.Type]*jsonschema.Schema{
 		reflect.TypeFor[Duration]():     pattern(span+"|0", "15s"),
 		reflect.TypeFor[Count]():        pattern(amount+"[kKMG]?", "50k"),
@@ -116,6 +124,8 @@ func typeSchemas() map[reflect.Type]*jsonschema.Schema {
 		reflect.TypeFor[RunLimits]():    run,
 		reflect.TypeFor[Price]():        {AnyOf: []*jsonschema.Schema{words("free"), rates}},
 		reflect.TypeFor[UnknownPrice](): {AnyOf: []*jsonschema.Schema{words("refuse"), ceiling}},
+		reflect.TypeFor[ModelPool]():    {AnyOf: []*jsonschema.Schema{{Type: "string"}, plainPool}},
+		reflect.TypeFor[Sticky]():       words(Sticky("").words()...),
 		reflect.TypeFor[Fallback]():     {AnyOf: []*jsonschema.Schema{{Type: "string"}, plainFallback}},
 	}
 }
@@ -260,7 +270,7 @@ func describe(t reflect.Type) string {
 		reflect.TypeFor[Percent](): "share", reflect.TypeFor[Money](): "money", reflect.TypeFor[Address](): "address",
 		reflect.TypeFor[Time](): "moment", reflect.TypeFor[Secret](): "secret", reflect.TypeFor[Limits](): "limits", reflect.TypeFor[RunLimits](): "bounds of a run",
 		reflect.TypeFor[Price](): "price", reflect.TypeFor[UnknownPrice](): "unknown price", reflect.TypeFor[sluice.Class](): "class",
-		reflect.TypeFor[Fallback](): "name or mapping", reflect.TypeFor[LogLevel](): "word",
+		reflect.TypeFor[Fallback](): "name or mapping", reflect.TypeFor[ModelPool](): "name or mapping", reflect.TypeFor[LogLevel](): "word",
 	}
 	if name, ok := known[t]; ok {
 		return name

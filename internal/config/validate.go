@@ -223,12 +223,19 @@ func (v *validator) model(path, name string, m *Model) {
 	place := make(map[string]string)
 	for i, p := range m.Pools {
 		at := index(join(path, "pools"), i)
-		v.poolName(at, p)
-		if place[p] != "" {
-			v.fail(at, "remove it", "pool %q stands twice", p)
+		if _, given := v.pos[join(at, "pool")]; given {
+			at = join(at, "pool")
 		}
-		place[p] = "a first choice"
+		if p.Pool == "" {
+			continue
+		}
+		v.poolName(at, p.Pool)
+		if place[p.Pool] != "" {
+			v.fail(at, "remove it", "pool %q stands twice", p.Pool)
+		}
+		place[p.Pool] = "a first choice"
 	}
+	v.terms(path, m)
 	for i, f := range m.Fallback {
 		at := index(join(path, "fallback"), i)
 		if _, given := v.pos[join(at, "pool")]; given {
@@ -251,7 +258,7 @@ func (v *validator) poolName(path, name string) {
 		return
 	}
 	if m := v.c.Models[name]; m != nil && len(m.Pools) > 0 {
-		v.fail(path, "name its pool: "+strings.Join(m.Pools, ", "), "%q is a model, a pool is needed here", name)
+		v.fail(path, "name its pool: "+strings.Join(m.names(), ", "), "%q is a model, a pool is needed here", name)
 		return
 	}
 	v.fail(path, suggest(name, sorted(v.c.Pools)), "pool %q is not declared", name)

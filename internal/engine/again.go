@@ -31,7 +31,7 @@ func (e *Engine) again(now time.Time, r *request) (to *pool, why route.Denied, e
 		return nil, route.Allowed, err
 	}
 	why = route.DeniedNowhere
-	m.Visit(r.pool.id, func(id sluice.PoolID, _ bool) bool {
+	r.visit(m, r.pool.id, func(id sluice.PoolID, _ bool) bool {
 		if p := e.byID[id]; p != nil {
 			why = p.denies(now, r)
 		}

@@ -59,6 +59,7 @@ type Grant struct {
 	Backend     *route.Backend
 	Fallback    bool              // not of the model's first pools
 	Evaluated   *route.Evaluation // of a fallback, what says that it can stand in; nil if nothing does
+	Canary      bool              // the pool is one, and it is the turn of this request
 	Queued      time.Duration     // since arrival, or since the last attempt ended
 	OutputBound sluice.Tokens     // what may be asked of the backend
 	Clamped     bool              // OutputBound is less than the client's bound: name it in sluice-dropped

@@ -22,6 +22,7 @@ func (e *Engine) Arrive(now time.Time, c Call) Verdict {
 		return Verdict{Err: err}
 	}
 	r := e.newRequest(now, &c)
+	r.maxSpend = m.MaxSpend
 	e.open(now, r, m)
 	v, err := e.admit(now, r, m)
 	if err != nil {
@@ -164,7 +165,7 @@ func (e *Engine) choosePool(now time.Time, r *request, m *route.Model) (best *po
 		}
 		return best != nil
 	}
-	if try(m.Pools) || try(m.Fallback) {
+	if try(r.first(m)) || try(m.Fallback) {
 		return best, wait, nil
 	}
 	return nil, 0, e.unserved(now, r, m)
@@ -177,7 +178,7 @@ func (e *Engine) firstOffers(r *request, m *route.Model, joined *pool) []*price.
 	if r.call.Free {
 		return nil
 	}
-	for _, id := range m.Pools {
+	for _, id := range r.first(m) {
 		e.rows = e.byID[id].offers(r, e.rows)
 	}
 	if m.IsFallback(joined.id) {

@@ -166,6 +166,7 @@ func (e *Engine) relocate(now time.Time, r *request) bool {
 // is the last refusal of a hold.
 func (e *Engine) elsewhere(now time.Time, r *request, m *route.Model) (to *pool, hope bool, err *sluice.Error) {
 	before := r.avoid
+	r.maxSpend = m.MaxSpend
 	if r.avoid = len(r.failed) > 0; r.avoid {
 		if to, hope, err = e.next(now, r, m); to != nil {
 			return to, hope, err
@@ -187,7 +188,7 @@ func (e *Engine) elsewhere(now time.Time, r *request, m *route.Model) (to *pool,
 // bear, else the first.
 func (e *Engine) next(now time.Time, r *request, m *route.Model) (to *pool, hope bool, err *sluice.Error) {
 	for _, patient := range []bool{false, true} {
-		m.Visit(r.pool.id, func(id sluice.PoolID, _ bool) bool {
+		r.visit(m, r.pool.id, func(id sluice.PoolID, _ bool) bool {
 			p := e.byID[id]
 			if p == nil {
 				return false
@@ -255,9 +256,9 @@ func (e *Engine) grant(now time.Time, r *request) {
 	r.started = now
 	e.running++
 	e.watch(r, now)
-	fallback, evaluated := false, (*route.Evaluation)(nil)
+	fallback, canary, evaluated := false, false, (*route.Evaluation)(nil)
 	if m := e.table.Models[r.call.Model]; m != nil {
-		fallback, evaluated = m.IsFallback(p.id), m.Evaluated[p.id]
+		fallback, canary, evaluated = m.IsFallback(p.id), m.Terms[p.id].IsCanary(), m.Evaluated[p.id]
 	}
 	out := &e.answers
 	from := len(out.limits)
@@ -269,6 +270,7 @@ func (e *Engine) grant(now time.Time, r *request) {
 		Backend:     r.place.Backend,
 		Fallback:    fallback,
 		Evaluated:   evaluated,
+		Canary:      canary,
 		Queued:      now.Sub(r.since),
 		OutputBound: r.bound,
 		Clamped:     r.bound < r.call.Work.OutputBound,
@@ -285,8 +287,9 @@ func (e *Engine) grant(now time.Time, r *request) {
 // the one that it got, and that one's.
 func (e *Engine) candidates(now time.Time, r *request) []Candidate {
 	out, from := e.answers.candidates, len(e.answers.candidates)
-	if m := e.table.Models[r.call.Model]; m != nil && len(m.Pools) > 0 && m.Pools[0] != r.pool.id {
-		m.Visit("", func(id sluice.PoolID, _ bool) bool {
+	if m := e.table.Models[r.call.Model]; m != nil && (m.Terms != nil || len(m.Pools) > 0 && m.Pools[0] != r.pool.id) {
+		out = e.unmet(r, m, out)
+		r.visit(m, "", func(id sluice.PoolID, _ bool) bool {
 			p := e.byID[id]
 			if p == nil || p == r.pool {
 				return p == r.pool
@@ -306,6 +309,23 @@ func (e *Engine) candidates(now time.Time, r *request) []Candidate {
 	}
 	e.answers.candidates = out
 	return slices.Clip(out[from:])
+}
+
+// unmet lists the backends of the model's first pools whose terms a request does not
+// meet.
+func (e *Engine) unmet(r *request, m *route.Model, out []Candidate) []Candidate {
+	if m.Terms == nil {
+		return out
+	}
+	first := r.first(m)
+	for _, id := range m.Pools {
+		if p := e.byID[id]; p != nil && p != r.pool && !slices.Contains(first, id) {
+			for _, pl := range p.places {
+				out = append(out, r.candidate(id, pl.Backend, route.LeftTerms))
+			}
+		}
+	}
+	return out
 }
 
 func (r *request) candidate(p sluice.PoolID, b *route.Backend, left route.Left) Candidate {

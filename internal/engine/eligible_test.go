@@ -236,3 +236,72 @@ func TestGrantTellsTheEvaluation(t *testing.T) {
 		t.Errorf("got %+v", g)
 	}
 }
+
+// A request tries its canary first and is served elsewhere when that fails; what is
+// for other tenants or classes is told as such, and never chosen.
+func TestTermsOfPools(t *testing.T) {
+	table := parseTable(t, "pool p\nbackend a pool=p conc=99\npool q\nbackend b pool=q conc=99\npool s\nbackend c pool=s conc=99\nmodel m pools=p,q,s")
+	table.Models["m"].Terms = map[sluice.PoolID]*route.Terms{"q": {Canary: 5000}, "s": {Tenants: []sluice.TenantID{"acme"}, Classes: []sluice.Class{sluice.Interactive}}}
+	eng := engine.New(engine.Config{Table: table})
+	canaries := 0
+	for i := range 40 {
+		id := sluice.RequestID(fmt.Sprint("r", i))
+		eng.Arrive(start, engine.Call{ID: id, Model: "m", Dialect: "openai", MaxWait: time.Hour, Class: sluice.Standard, Principal: sluice.Principal{Tenant: "beta", Key: "k"}})
+		g := eng.Advance(start)[0]
+		if g.Canary != (g.Backend.ID == "b") || g.Backend.ID == "c" {
+			t.Fatalf("%s got %s, canary %v", id, g.Backend.ID, g.Canary)
+		}
+		left := map[sluice.BackendID]string{}
+		for _, c := range g.Candidates {
+			left[c.Backend] = c.Left
+		}
+		if left["c"] != "terms" || !g.Canary && left["b"] != "terms" {
+			t.Fatalf("%s: candidates %+v", id, g.Candidates)
+		}
+		if g.Canary && canaries < 2 {
+			canaries++
+			eng.AttemptEnded(start, id, engine.Result{Reason: sluice.UpstreamConnect})
+			if g := eng.Advance(start); len(g) != 1 || g[0].Backend == nil || g[0].Backend.ID != "a" || g[0].Canary {
+				t.Fatalf("%s: after the canary failed: %+v", id, g)
+			}
+		}
+		_ = eng.Settle(start, id, engine.Actual{})
+	}
+	if canaries == 0 {
+		t.Error("no request was a canary")
+	}
+}
+
+// What one attempt may hold bounds where a request goes; where it is too much
+// everywhere the request is refused with the figures.
+func TestMaxSpend(t *testing.T) {
+	row := func(dollars int64) *price.Row { return outputAt(dollars) }
+	backend := func(id sluice.BackendID, dollars int64) *route.Backend {
+		return &route.Backend{ID: id, Dialect: "openai", Weight: 1, Price: row(dollars), Capacity: route.Capacity{Concurrency: 9}}
+	}
+	eng := engine.New(engine.Config{Table: &route.Table{
+		Models: map[sluice.ModelID]*route.Model{"m": {ID: "m", Pools: []sluice.PoolID{"dear"}, Fallback: []sluice.PoolID{"cheap"}, MaxSpend: sluice.Dollar / 1000}},
+		Pools: map[sluice.PoolID]*route.Pool{
+			"dear": {ID: "dear", Backends: []*route.Backend{backend("x", 100)}}, "cheap": {ID: "cheap", Backends: []*route.Backend{backend("y", 1)}},
+		},
+	}})
+	for _, tt := range []struct {
+		output sluice.Tokens
+		want   sluice.BackendID
+	}{{10, "x"}, {11, "y"}, {1000, "y"}, {1001, ""}} {
+		id := sluice.RequestID(fmt.Sprint("r", tt.output))
+		v := eng.Arrive(start, engine.Call{
+			ID: id, Model: "m", Dialect: "openai", Work: sluice.Work{Output: 1, OutputHold: tt.output, OutputBound: tt.output},
+			Principal: sluice.Principal{Tenant: "t", Key: "k", Policy: &sluice.Policy{HardSpend: true}},
+		})
+		if tt.want == "" {
+			if v.Err == nil || v.Err.Reason != sluice.NeverFits || !strings.Contains(v.Err.Msg, "at most $0.001") || !strings.Contains(v.Err.Msg, "y may cost $0.001001") {
+				t.Errorf("%d tokens: got %v", tt.output, v.Err)
+			}
+			continue
+		}
+		if g := eng.Advance(start); v.Err != nil || len(g) != 1 || g[0].Backend.ID != tt.want {
+			t.Errorf("%d tokens: got %v %+v, want %s", tt.output, v.Err, g, tt.want)
+		}
+	}
+}

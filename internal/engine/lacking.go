@@ -30,6 +30,8 @@ func (l *lacking) add(r *request, b *route.Backend, left route.Left) {
 		why = "is in no region that this key may use"
 	case route.LeftProvider:
 		why = "is of no provider that this key may use"
+	case route.LeftTooDear:
+		why = fmt.Sprintf("may cost %v", r.price(b.Row(), r.call.Work.OutputBound))
 	case route.LeftUnpriced:
 		why = "has no price"
 	case route.LeftDrained:
@@ -59,6 +61,16 @@ func (l *lacking) capability(m sluice.ModelID) *sluice.Error {
 		Kind: sluice.KindInvalid, Reason: sluice.CapabilityMissing,
 		Msg:  fmt.Sprintf("no backend of model %s can do all that is asked: %s", m, l),
 		Hint: "leave out what they lack, or use a model that has it",
+	}
+}
+
+// tooDear refuses a request that may cost more than its model allows wherever it
+// goes.
+func (l *lacking) tooDear(m *route.Model) *sluice.Error {
+	return &sluice.Error{
+		Kind: sluice.KindInvalid, Reason: sluice.NeverFits,
+		Msg:  fmt.Sprintf("a request to model %s may cost at most %v, and this one may cost more: %s", m.ID, m.MaxSpend, l),
+		Hint: "lower the bound of its output, or send less input",
 	}
 }
 

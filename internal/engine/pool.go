@@ -52,20 +52,21 @@ func (p *pool) open(now time.Time) bool {
 // aside. Every step asks for it, and it stays the same until the table changes or a
 // backend has failed the request.
 type fit struct {
-	pool    *pool
-	version uint64
-	tried   int
-	avoid   bool
-	set     sched.Set
+	pool     *pool
+	version  uint64
+	tried    int
+	avoid    bool
+	maxSpend sluice.Nano
+	set      sched.Set
 }
 
 // eligible is the backends that may serve r at all.
 func (p *pool) eligible(r *request) *sched.Set {
 	f := &r.fit
-	if f.pool == p && f.version == p.version && f.tried == len(r.tried) && f.avoid == r.avoid {
+	if f.pool == p && f.version == p.version && f.tried == len(r.tried) && f.avoid == r.avoid && f.maxSpend == r.maxSpend {
 		return &f.set
 	}
-	*f = fit{pool: p, version: p.version, tried: len(r.tried), avoid: r.avoid}
+	*f = fit{pool: p, version: p.version, tried: len(r.tried), avoid: r.avoid, maxSpend: r.maxSpend}
 	ask := r.ask()
 	for i, pl := range p.places {
 		if r.eligible(pl.Backend, &ask) == route.Chosen {

@@ -18,7 +18,7 @@ import (
 func (e *Engine) refuse(now time.Time, r *request, m *route.Model, err *sluice.Error) {
 	p := r.pool
 	if p == nil && len(m.Pools) > 0 {
-		p = e.byID[m.Pools[0]]
+		p = e.byID[r.first(m)[0]]
 	}
 	if p != nil {
 		e.turnedAway(now, p, r, err.Reason)
@@ -177,7 +177,7 @@ func (e *Engine) unserved(now time.Time, r *request, m *route.Model) *sluice.Err
 	var longest sluice.Tokens
 	var without lacking
 	ask := r.ask()
-	m.Visit("", func(id sluice.PoolID, _ bool) bool {
+	r.visit(m, "", func(id sluice.PoolID, _ bool) bool {
 		for _, pl := range e.byID[id].places {
 			left := r.eligible(pl.Backend, &ask)
 			if left == route.Chosen {
@@ -204,6 +204,8 @@ func (e *Engine) unserved(now time.Time, r *request, m *route.Model) *sluice.Err
 		return err
 	case seen[route.LeftLacks]:
 		return without.capability(m.ID)
+	case seen[route.LeftTooDear]:
+		return without.tooDear(m)
 	case seen[route.LeftUnpriced]:
 		return &sluice.Error{
 			Kind: sluice.KindForbidden, Reason: sluice.Unpriced, Param: "model",

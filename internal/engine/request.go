@@ -16,6 +16,7 @@ type request struct {
 	res    quota.Reservation
 	tried  []sluice.BackendID
 	failed []string // the failure domains in which attempts failed
+	order  []sluice.PoolID
 	course
 }
 
@@ -35,6 +36,9 @@ type course struct {
 	place *route.Place // where it runs
 	taken route.Taken  // what it takes of the place
 	fit   fit
+
+	ordered  *route.Model // whose first pools order has; nil if there was no need
+	maxSpend sluice.Nano  // the model's MaxSpend
 
 	attempt int
 	worked  int64 // cost of attempts that have ended
@@ -113,7 +117,11 @@ func (r *request) eligible(b *route.Backend, ask *route.Ask) route.Left {
 	if r.avoid && b.Domain != "" && slices.Contains(r.failed, b.Domain) {
 		return route.LeftDomain
 	}
-	return route.Eligible(b, ask)
+	left := route.Eligible(b, ask)
+	if left == route.Chosen && r.tooDear(b) {
+		left = route.LeftTooDear
+	}
+	return left
 }
 
 // work is the request's shape with its output bound as it is now.

@@ -26,7 +26,7 @@ func (e *Engine) steps(r *request) bool {
 		return false
 	}
 	ask, all := r.ask(), true
-	m.Visit("", func(id sluice.PoolID, _ bool) bool {
+	r.visit(m, "", func(id sluice.PoolID, _ bool) bool {
 		p := e.byID[id]
 		if p == nil {
 			return false

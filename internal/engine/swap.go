@@ -55,7 +55,13 @@ func (e *Engine) Swap(now time.Time, plan *Plan) {
 	e.healthChanged(now)
 	for _, p := range e.pools {
 		p.queue.UnparkAll()
-		p.queue.Regroup(func(it *sched.Item) sched.Set { return p.set(it.Value.(*request)) })
+		p.queue.Regroup(func(it *sched.Item) sched.Set {
+			r := it.Value.(*request)
+			if m := e.table.Models[r.call.Model]; m != nil {
+				r.maxSpend = m.MaxSpend
+			}
+			return p.set(r)
+		})
 	}
 	for _, p := range gone {
 		switch next := e.byID[p.id]; next {

@@ -177,6 +177,9 @@ func (t *turn) detail(a *attempt) []byte {
 func appendPlace(b []byte, a *attempt) []byte {
 	b = append(b, `,"fallback":`...)
 	b = strconv.AppendBool(b, a.place.Fallback)
+	if a.place.Canary {
+		b = append(b, `,"canary":true`...)
+	}
 	if v := a.place.Evaluated; v != nil {
 		b = append(b, `,"evaluated":{"suite":`...)
 		b = appendWord(b, v.Suite)

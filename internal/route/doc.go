@@ -41,6 +41,15 @@
 // The naive policy, which others are held against, has none of this: with
 // [Table.NoBreakers] a backend is used whatever becomes of its attempts.
 //
+// # Terms
+//
+// A model's first pools are tried in the order of the table, or of [Model.First] where
+// some have [Terms]: a canary whose turn it is, then those whose conditions the caller
+// meets, drawn without replacement by weight w_i ÷ Σ w_j. Draws are a hash of the
+// request, or of what it is sticky by: no state, the same on every replica. One pool
+// without conditions is required, so that nobody's list is empty. [Model.MaxSpend]
+// bounds what one attempt may hold.
+//
 // # Capacity
 //
 // A place takes an attempt while it has a slot, KV memory, prefill and each of the

@@ -21,6 +21,8 @@ const (
 	LeftLacks     Left = "capability"   // it cannot do what the request asks: see Lacks
 	LeftContext   Left = "context"      // the input is longer than its context or its KV memory
 	LeftUnpriced  Left = "unpriced"     // neither price nor ceiling
+	LeftTooDear   Left = "too_dear"     // an attempt may cost more there than the model allows
+	LeftTerms     Left = "terms"        // its pool is for other tenants or classes, or a canary for other requests
 	LeftTried     Left = "tried"        // an attempt of this request failed there
 	LeftDomain    Left = "domain"       // one failed in its failure domain, and another domain can serve it
 	LeftUnhealthy Left = "unhealthy"    // cooling down, paused, or being probed

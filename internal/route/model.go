@@ -11,10 +11,15 @@ import (
 // fallbacks. An empty current is none. It stops when f returns true, and reports
 // whether it did.
 func (m *Model) Visit(current sluice.PoolID, f func(p sluice.PoolID, fallback bool) (stop bool)) bool {
+	return m.VisitFrom(current, m.Pools, f)
+}
+
+// VisitFrom is Visit with the first pools in the order of a request: see First.
+func (m *Model) VisitFrom(current sluice.PoolID, first []sluice.PoolID, f func(p sluice.PoolID, fallback bool) (stop bool)) bool {
 	if current != "" && f(current, m.IsFallback(current)) {
 		return true
 	}
-	for _, p := range m.Pools {
+	for _, p := range first {
 		if p != current && f(p, false) {
 			return true
 		}

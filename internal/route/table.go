@@ -135,7 +135,14 @@ type Model struct {
 	// Evaluated is what says that a fallback can stand in, of those that have been
 	// evaluated. Whether one may without it is for the configuration to see to.
 	Evaluated map[sluice.PoolID]*Evaluation
-	Limits    []sluice.Limit // at ScopeModel
+
+	// Terms are the conditions and shares of first pools that have any; nil if none
+	// has. Sticky is what decides between them.
+	Terms  map[sluice.PoolID]*Terms
+	Sticky Sticky
+
+	MaxSpend sluice.Nano    // most that one attempt may hold of a budget; 0 is no bound
+	Limits   []sluice.Limit // at ScopeModel
 }
 
 // Evaluation names what says that a fallback answers well enough to stand in. It is

@@ -60,6 +60,7 @@ func (t *Table) Validate() error {
 				problem("model %q names the pool %q, which does not exist", id, p)
 			}
 		}
+		errs = append(errs, m.terms()...)
 		errs = append(errs, validateLimits("model "+string(id), m.Limits))
 	}
 	errs = append(errs, validateLimits("fleet", t.Fleet))
