@@ -75,11 +75,17 @@ func (s *stream) gap(i int) (units float64, over bool) {
 		return rows[0].At.Seconds(), false
 	case !s.a.Loop:
 		return 0, true
-	case len(rows) == 1:
-		return 1, false
 	}
-	// Between the end and the next beginning lies as much as between two rows.
-	return (rows[len(rows)-1].At - rows[0].At).Seconds() / float64(len(rows)-1), false
+	return pause(rows), false
+}
+
+// pause is the seconds of the recording between its end and its next beginning: as
+// much as between two rows, and a second where all came at once, so that time passes.
+func pause(rows []Row) float64 {
+	if span := rows[len(rows)-1].At - rows[0].At; span > 0 {
+		return span.Seconds() / float64(len(rows)-1)
+	}
+	return 1
 }
 
 // next is when the next request comes, if nothing changes; false if none does

@@ -126,6 +126,8 @@ func TestTraceArrivals(t *testing.T) {
 		{"as recorded", Arrivals{Process: Trace, Rows: rows}, []float64{1, 2, 5}},
 		{"twice as fast", Arrivals{Process: Trace, Rows: rows, Rate: 2}, []float64{0.5, 1, 2.5}},
 		{"again", Arrivals{Process: Trace, Rows: rows, Loop: true}, []float64{1, 2, 5, 7, 8, 11, 13, 14}},
+		{"again, all at once", Arrivals{Process: Trace, Rows: []Row{{At: time.Second}, {At: time.Second}}, Loop: true, Stop: 3500 * time.Millisecond}, []float64{1, 1, 2, 2, 3, 3}},
+		{"again, a single one", Arrivals{Process: Trace, Rows: []Row{{At: time.Second}}, Loop: true, Stop: 3500 * time.Millisecond}, []float64{1, 2, 3}},
 		{"later", Arrivals{Process: Trace, Rows: rows, Start: 10 * time.Second}, []float64{11, 12, 15}},
 	} {
 		var got []float64
