@@ -3,6 +3,7 @@ package config
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -326,6 +327,42 @@ traffic:
 	ps, _ := errors.AsType[Problems](err)
 	if len(ps) != 2 || !strings.Contains(ps.Error(), "cannot read the trace") || !strings.Contains(ps.Error(), `no source "b"`) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestScenarioTraceLoops: a recording in which hardly any time passes cannot be played
+// for ever.
+func TestScenarioTraceLoops(t *testing.T) {
+	a := &txtar.Archive{Files: []txtar.File{{Name: "own.csv", Data: []byte("when,in,out\n1,5,6\n2,5,6\n")}}}
+	_, err := ReadScenario("scenario.yaml", []byte(serves+"traffic: [{tenant: a, arrivals: {trace: {file: own.csv, loop: true, columns: {at: when, input: in, output: out, unit: ns}}}}]\n"), ScenarioOptions{Open: archived(a)})
+	if ps, _ := errors.AsType[Problems](err); len(ps) != 1 || !strings.Contains(ps.Error(), "too much for one source") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestScenarioTraceLasts: rows that are made up, or drawn from rates, last for as long
+// as a run can play them, and no longer.
+func TestScenarioTraceLasts(t *testing.T) {
+	rates := "client,window_start_s,rate_rps,cv_iat,pattern,arg1,arg2\n"
+	for window := range 144 {
+		rates += fmt.Sprintf("1,%d,90,1,Gamma,1,1\n", window*600)
+	}
+	a := &txtar.Archive{Files: []txtar.File{{Name: "day_rates.csv", Data: []byte(rates)}}}
+	s := mustScenario(t, serves+`
+traffic:
+  - {name: plain, tenant: a, arrivals: {trace: {shape: azure-conv}}}
+  - {name: scaled, tenant: a, arrivals: {trace: {shape: azure-conv, scale: 4}}}
+  - {name: grows, tenant: a, arrivals: {trace: {shape: azure-conv, scale: 2}}}
+  - {name: acted, tenant: a, arrivals: {trace: {shape: azure-conv}}}
+  - {name: rates, tenant: a, arrivals: {trace: {file: day_rates.csv}}}
+events: [{at: 10s, traffic: {sources: grows, rate: 3}}]
+acts: {more: {events: [{at: 10s, traffic: {sources: acted, rate: 8}}]}}
+`, ScenarioOptions{Open: archived(a)})
+	for i, want := range []float64{1, 4, 6, 8, 1} {
+		rows := s.Sources[i].Arrivals.Rows
+		if got := rows[len(rows)-1].At.Seconds() / s.Length.Seconds(); got < 0.8*want || got > want {
+			t.Errorf("%s: its rows last for %.2f of the length, want %g", s.Sources[i].Name, got, want)
+		}
 	}
 }
 

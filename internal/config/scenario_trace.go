@@ -40,7 +40,7 @@ func openRegular(name string) (io.ReadCloser, error) {
 }
 
 // trace reads the recording that a source names.
-func (r *reader) trace(at string, in *Trace) []tabletop.Row {
+func (r *reader) trace(at string, in *Trace, until time.Duration) []tabletop.Row {
 	if in.Scale < 0 || in.Scale > 10_000 {
 		r.fail(join(at, "scale"), "write a number above 0, at most 10000", "%g is no speed", in.Scale)
 	}
@@ -48,7 +48,7 @@ func (r *reader) trace(at string, in *Trace) []tabletop.Row {
 		return nil
 	}
 	if in.Shape != "" {
-		rows, err := replay.Synthesise(in.Shape, replay.ReadOptions{Seed: 1, Limit: limitOf(in), Until: r.out.Length})
+		rows, err := replay.Synthesise(in.Shape, replay.ReadOptions{Seed: 1, Limit: limitOf(in), Until: until})
 		if err != nil {
 			r.fail(join(at, "shape"), suggest(in.Shape, replay.Shapes()), "%q is not a shape", in.Shape)
 			return nil
@@ -56,7 +56,7 @@ func (r *reader) trace(at string, in *Trace) []tabletop.Row {
 		return rowsOf(rows, in.Client)
 	}
 	path := join(at, "file")
-	rows, err := readTrace(in.File, in, r.open)
+	rows, err := readTrace(in.File, in, until, r.open)
 	if p, ok := errors.AsType[Problem](err); ok {
 		r.elsewhere = append(r.elsewhere, p)
 		return nil
@@ -68,8 +68,8 @@ func (r *reader) trace(at string, in *Trace) []tabletop.Row {
 }
 
 // given reads the recording that a run puts in place of a source's arrivals.
-func (r *reader) given(file string, in *Trace) []tabletop.Row {
-	rows, err := readTrace(file, in, openRegular)
+func (r *reader) given(file string, in *Trace, until time.Duration) []tabletop.Row {
+	rows, err := readTrace(file, in, until, openRegular)
 	p, ok := errors.AsType[Problem](err)
 	if err != nil && !ok {
 		p = Problem{File: file, Cause: "cannot read the trace: " + reasonOf(err), Fix: "give the path of a trace file"}
@@ -101,8 +101,9 @@ func limitOf(in *Trace) int {
 }
 
 // readTrace reads a trace file. A bad row is a Problem with the trace's file and
-// line.
-func readTrace(file string, in *Trace, open func(string) (io.ReadCloser, error)) ([]replay.Row, error) {
+// line. Rows that are drawn from rates end with what can be played: a day of them may
+// be more than any file holds.
+func readTrace(file string, in *Trace, until time.Duration, open func(string) (io.ReadCloser, error)) ([]replay.Row, error) {
 	f, err := open(file)
 	if err != nil {
 		return nil, err
@@ -114,6 +115,7 @@ func readTrace(file string, in *Trace, open func(string) (io.ReadCloser, error))
 		o.Columns = &replay.Columns{At: in.Columns.At, Input: in.Columns.Input, Output: in.Columns.Output, Client: in.Columns.Client, Unit: units[in.Columns.Unit]}
 	}
 	if rates, ok := strings.CutSuffix(file, "_rates.csv"); ok { // of ServeGen, with the lengths beside it
+		o.Until = until
 		if lengths, err := open(rates + "_lengths.csv"); err == nil {
 			defer lengths.Close()
 			o.Lengths = io.LimitReader(lengths, maxTrace)

@@ -296,7 +296,7 @@ func (r *reader) arrivals(at, name string, in *Traffic) tabletop.Arrivals {
 		}
 		t.Shape, t.File = "", file
 		out.Process, out.Rate, out.Loop = tabletop.Trace, cmp.Or(t.Scale, 1), t.Loop
-		out.Rows = r.given(file, &t)
+		out.Rows = r.given(file, &t, r.playable(name, in))
 		return out
 	}
 	if !r.onlyOne(path, map[string]bool{"poisson": a.Poisson != nil, "even": a.Even != nil, "gamma": a.Gamma != nil, "weibull": a.Weibull != nil, "trace": a.Trace != nil}) {
@@ -315,10 +315,55 @@ func (r *reader) arrivals(at, name string, in *Traffic) tabletop.Arrivals {
 		r.between(join(join(path, "weibull"), "cv"), a.Weibull.CV, 0.01, 100)
 	default:
 		out.Process, out.Rate, out.Loop = tabletop.Trace, cmp.Or(a.Trace.Scale, 1), a.Trace.Loop
-		out.Rows = r.trace(join(path, "trace"), a.Trace)
+		out.Rows = r.trace(join(path, "trace"), a.Trace, r.playable(name, in))
+		r.loops(join(path, "trace"), &out)
 	}
 	return out
 }
+
+// loops holds a recording that begins again to the rate of any other source: a short
+// one would let hardly any time pass.
+func (r *reader) loops(at string, a *tabletop.Arrivals) {
+	n := len(a.Rows)
+	if n == 0 || !a.Loop {
+		return
+	}
+	rate := float64(n) * a.Rate
+	if span := a.Rows[n-1].At - a.Rows[0].At; span > 0 {
+		rate = float64(n-1) / span.Seconds() * a.Rate
+	}
+	if rate > maxRate {
+		r.fail(at, "lower scale, mend the unit of its times, or loop a longer trace", "the trace, again and again, is %.3g requests/s, which is too much for one source", rate)
+	}
+}
+
+// playable is the most of a recording that a run can come to: its length, as fast as
+// the trace's scale, events and the swing of a day let it be played.
+func (r *reader) playable(name string, in *Traffic) time.Duration {
+	speed := 1.0
+	faster := func(events []Event) {
+		for i := range events {
+			if c := events[i].Traffic; c != nil && c.Rate != nil && (len(c.Sources) == 0 || slices.Contains(c.Sources, name)) {
+				speed = max(speed, *c.Rate)
+			}
+		}
+	}
+	faster(r.in.Events)
+	for _, act := range r.in.Acts {
+		if act != nil {
+			faster(act.Events)
+		}
+	}
+	if t := in.Arrivals.Trace; t != nil {
+		speed *= cmp.Or(t.Scale, 1)
+	}
+	if in.Day != nil {
+		speed *= 1 + float64(in.Day.Swing)/1000
+	}
+	return time.Duration(min(r.out.Length.Seconds()*speed, maxPlayable) * float64(time.Second))
+}
+
+const maxPlayable = 1e9 // seconds
 
 // rhythm is what a rate does over time.
 func (r *reader) rhythm(at string, in *Traffic, out *tabletop.Arrivals) {
