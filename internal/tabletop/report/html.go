@@ -156,6 +156,7 @@ type expected struct {
 type gotCell struct {
 	Known, Passed bool
 	Got           string
+	Want          string // where it is not that of the first policy
 }
 
 type markRow struct {

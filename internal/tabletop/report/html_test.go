@@ -290,3 +290,23 @@ func TestInterruptedHasNotPassed(t *testing.T) {
 		t.Error("JSON says that an interrupted run has passed")
 	}
 }
+
+// TestPageWants: what is wanted may differ between policies. The column has that of
+// the first, and what another had to reach stands with what it got.
+func TestPageWants(t *testing.T) {
+	results := made(shape{policies: []string{"sluice", "naive"}, tenants: 2, buckets: 20})
+	for i, want := range []string{"<= 1290000", "<= 2717400"} {
+		for k := range results[i].Verdicts {
+			if v := &results[i].Verdicts[k]; v.Text == "fairness.gap <= bound" {
+				v.Want = want
+			}
+		}
+	}
+	page := render(t, results, report.HTMLOptions{})
+	if n := strings.Count(page, "<td>&lt;= 1290000</td>"); n != 3 {
+		t.Errorf("the first policy's bound is what is wanted in %d phases, want 3", n)
+	}
+	if strings.Contains(page, "<td>&lt;= 2717400</td>") || !strings.Contains(page, "<small>wants &lt;= 2717400</small>") {
+		t.Error("the other policy's bound does not stand with what it got")
+	}
+}

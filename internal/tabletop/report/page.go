@@ -58,8 +58,13 @@ func (c *comparison) expected() (out []expected) {
 				e.Of = append(e.Of, gotCell{})
 				continue
 			}
-			e.Want = clean(of.Want)
-			e.Of = append(e.Of, gotCell{true, of.Passed, clean(of.Got)})
+			cell := gotCell{Known: true, Passed: of.Passed, Got: clean(of.Got)}
+			if want := clean(of.Want); e.Want == "" {
+				e.Want = want
+			} else if want != e.Want {
+				cell.Want = want
+			}
+			e.Of = append(e.Of, cell)
 			e.Failed = e.Failed || i == 0 && !of.Passed
 		}
 		out = append(out, e)
