@@ -54,7 +54,7 @@ func (p *pool) denies(now time.Time, r *request) route.Denied {
 		}
 		on := p.retries.AllowsOn(now, pl)
 		switch {
-		case !pl.Health.Usable(now):
+		case pl.Fit(now) != route.Chosen:
 			if why == route.DeniedNowhere {
 				why = route.DeniedBreaker
 			}

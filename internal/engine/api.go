@@ -57,6 +57,7 @@ type Grant struct {
 	Err         *sluice.Error
 	Pool        sluice.PoolID
 	Backend     *route.Backend
+	Key         string            // the credential to be used
 	Fallback    bool              // not of the model's first pools
 	Evaluated   *route.Evaluation // of a fallback, what says that it can stand in; nil if nothing does
 	Canary      bool              // the pool is one, and it is the turn of this request
@@ -84,7 +85,9 @@ type Candidate struct {
 type Result struct {
 	Reason     sluice.Reason // ReasonNone when it completed
 	Content    bool          // content has reached the client: no further attempt
-	RetryAfter time.Duration // what the backend asked for, 0 if nothing; it lengthens the backend's cool-down
+	RetryAfter time.Duration // what was asked for, 0 if nothing; it only lengthens: the pause of the credential for UpstreamLimited, else the backend's
+	Overload   bool          // of UpstreamLimited: the backend is short of capacity (529), and it is the backend that pauses
+	Credential bool          // it failed for its credential: with another the same backend may serve
 	Usage      sluice.Usage  // billable work of a failed attempt, posted now
 	Cost       sluice.Nano
 }
@@ -149,8 +152,14 @@ type Spent struct {
 // Signal is what the world tells about a backend beside its attempts.
 type Signal struct {
 	Backend sluice.BackendID
-	Healthy bool          // a probe succeeded: the backend is taken back at once
-	Pause   time.Duration // the backend asked for none for so long, 0 if it did not
+	Probed  bool // it was probed outside of requests, Healthy being the outcome: a success takes it back through the ramp
+	Healthy bool
+	Pause   time.Duration // it asked for none for so long, 0 if it did not: of Limited and Spent, with the credential
+
+	Key        string // the credential that an answer tells of
+	Refused    bool   // the provider refuses it: at this backend (403), or Everywhere (401)
+	Everywhere bool
+	Spent      bool // its allowance is spent, until Pause has passed if that is known
 
 	// Hints of what others tell. They lower and never raise; see route.
 	Rates      []route.Hint // what a provider's headers say is left

@@ -148,10 +148,10 @@ func (e *Engine) admit(now time.Time, r *request, m *route.Model) (Verdict, *slu
 // choosePool is the first pool whose predicted wait the request can bear, else
 // the one with the shortest; fallback pools only where no first pool serves it.
 func (e *Engine) choosePool(now time.Time, r *request, m *route.Model) (best *pool, wait time.Duration, err *sluice.Error) {
-	try := func(ids []sluice.PoolID) (found bool) {
+	try := func(ids []sluice.PoolID, least service) (found bool) {
 		for _, id := range ids {
 			p := e.byID[id]
-			if p.serves(now, r) != serves {
+			if p.serves(now, r) < least {
 				continue
 			}
 			w := p.wait(now, r)
@@ -165,8 +165,10 @@ func (e *Engine) choosePool(now time.Time, r *request, m *route.Model) (best *po
 		}
 		return best != nil
 	}
-	if try(r.first(m)) || try(m.Fallback) {
-		return best, wait, nil
+	for _, least := range []service{serves, avoided} {
+		if try(r.first(m), least) || try(m.Fallback, least) {
+			return best, wait, nil
+		}
 	}
 	return nil, 0, e.unserved(now, r, m)
 }

@@ -34,19 +34,22 @@ func (e *Engine) AttemptEnded(now time.Time, id sluice.RequestID, res Result) Ne
 	if r == nil || r.phase != running {
 		return Next{Step: Fail}
 	}
-	failed := r.place.Backend
+	pl, key := r.place, r.taken.Key()
+	failed := pl.Backend
 	e.correct(now, r, res.Usage, true)
 	r.taken.Spent(res.Usage, res.Reason)
-	e.free(now, r, res.Reason, res.RetryAfter)
+	e.free(now, r, route.Ending{Why: res.Reason, RetryAfter: res.RetryAfter, Overload: res.Overload})
 	e.post(now, r, res)
 	r.phase = idle
 	e.watch(r, now)
 	if res.Content || !route.Retryable(res.Reason) {
 		return Next{Step: Fail, Denied: route.DeniedCause}
 	}
-	r.tried = append(r.tried, failed.ID)
-	if route.FailsDomain(res.Reason) && !e.table.NoBreakers {
-		r.failed = append(r.failed, failed.Domain)
+	if !res.Credential || !pl.OtherKey(now, key) {
+		r.tried = append(r.tried, failed.ID)
+		if route.FailsDomain(res.Reason) && !e.table.NoBreakers {
+			r.failed = append(r.failed, failed.Domain)
+		}
 	}
 	to, why, err := e.again(now, r)
 	if to == nil {
@@ -73,12 +76,16 @@ func (e *Engine) post(now time.Time, r *request, res Result) {
 }
 
 // free ends what a running request holds of its place and its caller's gauges.
-func (e *Engine) free(now time.Time, r *request, why sluice.Reason, retryAfter time.Duration) {
+func (e *Engine) free(now time.Time, r *request, end route.Ending) {
 	pl := r.place
+	if b := &e.table.Breaker; end.Why != sluice.ReasonNone || b.FirstToken > 0 || b.Rate > 0 {
+		end.Last = !pl.Retired && r.pool.last(now, pl)
+	}
+	changed := pl.Ended(now, &r.taken, end)
 	pl.Give(r.taken)
 	r.place, r.taken = nil, route.Taken{}
 	e.running--
-	if pl.Health.Ended(now, why, retryAfter) {
+	if changed {
 		e.healthChanged(now)
 	}
 	if pl.Retired && pl.Running() == 0 {
@@ -122,18 +129,4 @@ func (e *Engine) correct(now time.Time, r *request, u sluice.Usage, ended bool) 
 		out = max(out, u.OutputTotal())
 	}
 	r.pool.queue.Correct(now, &r.item, r.pool.cost(in, out))
-}
-
-// healthChanged lets requests in pools without a backend look for another, and
-// finds the next end of a cool-down.
-func (e *Engine) healthChanged(now time.Time) {
-	e.epoch++
-	e.cools = time.Time{}
-	for _, p := range e.pools {
-		for _, pl := range p.places {
-			if until, cooling := pl.Health.Cooling(now); cooling && (e.cools.IsZero() || until.Before(e.cools)) {
-				e.cools = until
-			}
-		}
-	}
 }

@@ -361,8 +361,8 @@ func TestCase_cS8_ABackendThatFailsIsLeftAlone(t *testing.T) {
 		}
 		_ = r.settle(g, 1, 1, 0)
 	}
-	if onA != route.FailThreshold {
-		t.Errorf("a got %d of 11 requests, want %d and then none", onA, route.FailThreshold)
+	if onA != route.DefaultFailures {
+		t.Errorf("a got %d of 11 requests, want %d and then none", onA, route.DefaultFailures)
 	}
 }
 

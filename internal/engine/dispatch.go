@@ -101,7 +101,7 @@ func (e *Engine) serve(now time.Time, p *pool) (moved bool) {
 		}
 		r := it.Value.(*request)
 		if r.attempt > 0 && p.choose(now, r) < 0 {
-			e.deny(now, r)
+			moved = e.stay(now, r) || moved
 			continue
 		}
 		if blocked := e.book.TakeGauges(&r.res, r.need); blocked != nil {
@@ -111,6 +111,22 @@ func (e *Engine) serve(now time.Time, p *pool) (moved bool) {
 		e.grant(now, r)
 	}
 	return moved
+}
+
+// stay lets a further attempt, whose turn has come and which none of the backends
+// outside of its failed domains may be given, take what is left within them; else it
+// is denied. It reports whether the request moved.
+func (e *Engine) stay(now time.Time, r *request) (moved bool) {
+	if r.avoid {
+		r.failed, r.avoid = r.failed[:0], false
+		if e.relocate(now, r) {
+			return true
+		}
+	}
+	if r.item.Waiting() {
+		e.deny(now, r)
+	}
+	return false
 }
 
 // evacuate takes requests that no healthy backend of their pool can serve to
@@ -161,42 +177,45 @@ func (e *Engine) relocate(now time.Time, r *request) bool {
 }
 
 // elsewhere finds the next pool for a request: outside of the failure domains in
-// which its attempts failed, and inside only where no pool outside takes it. hope is
-// that there may be one later: health or a full queue is all that is in the way. err
-// is the last refusal of a hold.
+// which its attempts failed, and inside only where no pool outside takes it; and of
+// those that have failed altogether, if there is another. hope is that there may be one
+// later: health or a full queue is all that is in the way. err is the last refusal of
+// a hold.
 func (e *Engine) elsewhere(now time.Time, r *request, m *route.Model) (to *pool, hope bool, err *sluice.Error) {
 	before := r.avoid
 	r.maxSpend = m.MaxSpend
-	if r.avoid = len(r.failed) > 0; r.avoid {
-		if to, hope, err = e.next(now, r, m); to != nil {
-			return to, hope, err
+	for _, least := range []service{serves, avoided} {
+		for _, r.avoid = range []bool{true, false} {
+			if r.avoid && len(r.failed) == 0 {
+				continue
+			}
+			to, more, last := e.next(now, r, m, least)
+			if to != nil {
+				return to, true, nil
+			}
+			hope = hope || more
+			if last != nil {
+				err = last
+			}
 		}
-		r.avoid = false
-	}
-	to, more, last := e.next(now, r, m)
-	if to != nil {
-		return to, true, nil
 	}
 	r.avoid = before // it stays as it waits
-	if last != nil {
-		err = last
-	}
-	return nil, hope || more, err
+	return nil, hope, err
 }
 
-// next finds the next pool for a request: the first whose predicted wait it can
-// bear, else the first.
-func (e *Engine) next(now time.Time, r *request, m *route.Model) (to *pool, hope bool, err *sluice.Error) {
+// next finds the next pool for a request, of those with a backend that serves it at
+// least so well: the first whose predicted wait it can bear, else the first.
+func (e *Engine) next(now time.Time, r *request, m *route.Model, least service) (to *pool, hope bool, err *sluice.Error) {
 	for _, patient := range []bool{false, true} {
 		r.visit(m, r.pool.id, func(id sluice.PoolID, _ bool) bool {
 			p := e.byID[id]
 			if p == nil {
 				return false
 			}
-			switch p.serves(now, r) {
-			case never:
+			switch s := p.serves(now, r); {
+			case s == never:
 				return false
-			case unhealthy:
+			case s < least:
 				hope = true
 				return false
 			}
@@ -237,6 +256,14 @@ func (p *pool) choose(now time.Time, r *request) int {
 	if kept := p.keeps(); kept != nil && !p.queue.First(&r.item) {
 		left[slices.Index(p.places, kept)] = route.LeftKept
 	}
+	if probe := route.Ease(now, p.places, left); probe >= 0 {
+		for i := range left {
+			if i != probe && left[i] == route.Chosen {
+				left[i] = route.LeftOther
+			}
+		}
+		return probe
+	}
 	return route.Choose(p.places, left)
 }
 
@@ -268,6 +295,7 @@ func (e *Engine) grant(now time.Time, r *request) {
 		Attempt:     r.attempt,
 		Pool:        p.id,
 		Backend:     r.place.Backend,
+		Key:         r.taken.Key(),
 		Fallback:    fallback,
 		Evaluated:   evaluated,
 		Canary:      canary,

@@ -105,9 +105,9 @@ func (p *pool) view(now time.Time, limit int) PoolView {
 		}
 		b := BackendView{
 			ID: pl.Backend.ID, Running: pl.Running(), Concurrency: pl.Slots(),
-			KVTokens: pl.KV(), Prefill: pl.Prefill(), Health: pl.Health.State(now), Retired: pl.Retired,
+			KVTokens: pl.KV(), Prefill: pl.Prefill(), Health: pl.State(now), Retired: pl.Retired,
 		}
-		if until, cooling := pl.Health.Cooling(now); cooling {
+		if until, cooling := pl.Cooling(now); cooling {
 			b.RetryIn = until.Sub(now)
 		}
 		b.describe(now, pl)

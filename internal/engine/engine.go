@@ -67,6 +67,12 @@ type Engine struct {
 	epoch uint64
 	cools time.Time
 
+	domains  []*route.Domain   // by name
+	keys     route.Credentials // of all places
+	keyViews []route.KeyView   // scratch
+	states   states
+	changes  []HealthChange
+
 	spare   []*request
 	answers answers      // what the next Advance returns
 	told    answers      // what the last one returned
@@ -90,6 +96,7 @@ func New(c Config) *Engine {
 	e := &Engine{
 		opts:     o,
 		book:     quota.NewBook(),
+		states:   make(states),
 		byID:     make(map[sluice.PoolID]*pool),
 		places:   make(map[sluice.BackendID]*route.Place),
 		requests: make(map[sluice.RequestID]*request),

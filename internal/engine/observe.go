@@ -15,10 +15,10 @@ func (e *Engine) Observe(now time.Time, s Signal) {
 		return
 	}
 	for _, h := range s.Rates {
-		pl.Hint(now, h)
+		pl.Hint(now, s.Key, h)
 	}
 	if s.Limited {
-		pl.Limited(now, s.Pause, len(s.Rates) > 0)
+		pl.Limited(now, s.Key, s.Pause, len(s.Rates) > 0)
 	}
 	if s.Overloaded {
 		pl.Overloaded(now)
@@ -26,13 +26,21 @@ func (e *Engine) Observe(now time.Time, s Signal) {
 	if s.Load != nil {
 		pl.Loaded(now, *s.Load)
 	}
-	if s.Healthy || s.Pause > 0 && !s.Limited { // a refused attempt pauses its backend when it ends
-		if s.Healthy {
-			pl.Health.Restore()
-		}
-		if s.Pause > 0 {
-			pl.Health.Pause(now, s.Pause)
-		}
+	changed := false
+	if s.Pause > 0 && !s.Limited && !s.Spent { // a refused attempt pauses its backend or its credential when it ends
+		pl.Pause(now, s.Pause)
+		changed = true
+	}
+	if s.Probed {
+		changed = pl.Probed(now, s.Healthy) || changed
+	}
+	if s.Refused {
+		changed = pl.Refused(now, s.Key, s.Everywhere) || changed
+	}
+	if s.Spent {
+		changed = pl.Spent(now, s.Key, s.Pause) || changed
+	}
+	if changed {
 		e.healthChanged(now)
 	}
 }

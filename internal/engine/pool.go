@@ -25,6 +25,7 @@ type pool struct {
 	kept    *route.Place   // what becomes free there is kept
 	keptFor *sched.Item    // for this one, as long as the queue says that it gathers
 	retries *route.Retries // the engine's
+	others  [][]*pool      // for each model that names it, that one's other pools
 	shed    time.Time      // when it last had no room for a request that would have waited
 	scanned uint64         // the epoch in which the queue was last searched for requests to move
 	version uint64         // of its places: each table may bring others
@@ -50,7 +51,7 @@ func (p *pool) open(now time.Time) bool {
 
 // fit is which of a pool's backends may serve a request at all, health and load
 // aside. Every step asks for it, and it stays the same until the table changes or a
-// backend has failed the request.
+// backend has failed the request, or may again be in one of its failed domains.
 type fit struct {
 	pool     *pool
 	version  uint64
@@ -100,17 +101,22 @@ func (p *pool) judge(now time.Time, r *request) []route.Left {
 }
 
 // serves tells how far r could be served by the pool: by no backend at all, by
-// one whose health is in the way, or by one that is at most full.
+// one whose health is in the way, by one whose failure domain has failed, or by one
+// that is at most full.
 func (p *pool) serves(now time.Time, r *request) service {
 	best, may := never, p.eligible(r)
 	for i, pl := range p.places {
 		if !may.Has(i) {
 			continue
 		}
-		if pl.Health.Usable(now) {
+		switch {
+		case pl.Fit(now) != route.Chosen:
+			best = max(best, unhealthy)
+		case pl.Avoided():
+			best = max(best, avoided)
+		default:
 			return serves
 		}
-		best = unhealthy
 	}
 	return best
 }
@@ -120,6 +126,7 @@ type service uint8
 const (
 	never service = iota
 	unhealthy
+	avoided // one whose failure domain has failed
 	serves
 )
 

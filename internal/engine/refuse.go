@@ -152,6 +152,9 @@ func (p *pool) drain(now time.Time, without *sched.Item) time.Duration {
 	return unknownDrain
 }
 
+// keyDrain paces callers of backends that have no credential to be used for now.
+const keyDrain = time.Minute
+
 func queueFull(now time.Time, p *pool, bound string) *sluice.Error {
 	return &sluice.Error{
 		Kind: sluice.KindOverloaded, Reason: sluice.QueueFull,
@@ -182,7 +185,11 @@ func (e *Engine) unserved(now time.Time, r *request, m *route.Model) *sluice.Err
 			left := r.eligible(pl.Backend, &ask)
 			if left == route.Chosen {
 				left = route.LeftUnhealthy
-				if until, _ := pl.Health.Cooling(now); back.IsZero() || until.Before(back) {
+				until, _ := pl.Cooling(now)
+				if pl.Fit(now) == route.LeftParked { // an operator may mend it at any moment
+					until = now.Add(min(until.Sub(now), keyDrain))
+				}
+				if back.IsZero() || until.Before(back) {
 					back = until
 				}
 			}
@@ -245,7 +252,7 @@ func (e *Engine) waitedTooLong(now time.Time, r *request) *sluice.Error {
 		return e.refused(now, r, f)
 	}
 	p := r.pool
-	if p.serves(now, r) != serves {
+	if p.serves(now, r) < avoided {
 		if m := e.table.Models[r.call.Model]; m != nil {
 			return e.unserved(now, r, m)
 		}

@@ -139,7 +139,7 @@ func (w *wave) advance() {
 				w.firsts = append(w.firsts, *r)
 				continue
 			}
-			if n := w.row[r.backend]; n >= route.FailThreshold {
+			if n := w.row[r.backend]; n >= route.DefaultFailures {
 				w.t.Fatalf("%s: a retry goes to %s, which failed %d times in a row", g.ID, r.backend, n)
 			}
 			w.retries = append(w.retries, *r)

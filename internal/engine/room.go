@@ -16,7 +16,7 @@ type room struct {
 
 // usable reports whether a place may be given anything at all.
 func (m *room) usable(pl *route.Place) bool {
-	return pl.Backend.Weight > 0 && pl.Health.Usable(m.now)
+	return pl.Backend.Weight > 0 && pl.Fit(m.now) == route.Chosen
 }
 
 // Capacity is what the usable backends hold in all, and what of it is free.

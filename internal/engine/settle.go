@@ -5,6 +5,7 @@ import (
 
 	"sluice"
 	"sluice/internal/quota"
+	"sluice/internal/route"
 	"sluice/internal/sched"
 )
 
@@ -65,7 +66,7 @@ func (e *Engine) end(now time.Time, r *request, why sluice.Reason, actual quota.
 	case waiting:
 		r.pool.queue.Remove(&r.item, sched.Cancelled)
 	case running:
-		e.free(now, r, why, 0)
+		e.free(now, r, route.Ending{Why: why})
 	case idle:
 		e.unwatch(r)
 	case expired:
@@ -148,7 +149,7 @@ func (e *Engine) expire(now time.Time, r *request) {
 		Kind: sluice.KindTimeout, Reason: sluice.HoldExpired, Msg: "the request showed no activity until its reservation ran out",
 	}}
 	if r.phase == running {
-		e.free(now, r, sluice.HoldExpired, 0)
+		e.free(now, r, route.Ending{Why: sluice.HoldExpired})
 	} else {
 		e.unwatch(r)
 	}

@@ -40,6 +40,7 @@ func (e *Engine) Swap(now time.Time, plan *Plan) {
 	for _, pl := range e.places {
 		pl.Retired = true
 	}
+	e.renewKeys()
 	old := e.byID
 	e.byID = make(map[sluice.PoolID]*pool, len(plan.pools))
 	for _, id := range plan.pools {
@@ -52,6 +53,7 @@ func (e *Engine) Swap(now time.Time, plan *Plan) {
 			delete(e.places, id)
 		}
 	}
+	e.link()
 	e.healthChanged(now)
 	for _, p := range e.pools {
 		p.queue.UnparkAll()
@@ -95,12 +97,12 @@ func (e *Engine) renew(p *pool, spec *route.Pool) *pool {
 	for _, b := range spec.Backends {
 		pl := e.places[b.ID]
 		if pl == nil {
-			pl = &route.Place{}
+			pl = &route.Place{Credentials: &e.keys}
 			e.places[b.ID] = pl
 			joining = append(joining, pl)
 		}
 		pl.Backend, pl.Retired = b, false
-		pl.Health.Disable(e.table.NoBreakers)
+		pl.Health.Configure(e.table.Breaker, e.table.NoBreakers)
 		p.places = append(p.places, pl)
 	}
 	p.leaving = nil

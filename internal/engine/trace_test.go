@@ -22,11 +22,14 @@ import (
 //
 //	table           lines "pool P [queue=N] [maxwait=D]", "backend B pool=P …", "model M pools=P,… …",
 //	                "retries budget|naive [share=] [minimum=] [attempts=]",
+//	                "breaker on [failures=] [share=] [volume=] [domain=]",
 //	                "class NAME pool=P [share=] [ceiling=] [headroom=]", "contract TENANT pool=P [slots=] [kv=] [work=] [lend=none|all]"; also swaps
 //	policy NAME     lines "scope dimension window amount"; [hard] [maxwait=D]
 //	arrive ID policy=… [key=] [tenant=] [project=] [class=] [model=m] [in=] [out=bound] [hold=] [maxwait=D]
 //	progress ID | ended ID reason=R [content] [in=] [out=] [cost=] [retry-after=D]
 //	settle ID [in=] [out=] [cost=] [reason=] | cancel ID
+//	signal BACKEND [key=] [refused] [everywhere] [spent] [probed] [healthy] [pause=D]
+//	changes         what has changed of health
 //	advance D       time passes, stopping at every NextWake
 //	print | zoom [pool=P] [tenant=T] [id=ID] [limit=N]
 func TestTraces(t *testing.T) {
@@ -68,6 +71,16 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		}
 	case "advance":
 		s.advance(t, d)
+	case "signal":
+		a := args{t, d}
+		s.eng.Observe(s.now, engine.Signal{
+			Backend: sluice.BackendID(d.CmdArgs[0].Key), Key: a.text("key", ""), Pause: a.duration("pause", 0), Refused: d.HasArg("refused"),
+			Everywhere: d.HasArg("everywhere"), Spent: d.HasArg("spent"), Probed: d.HasArg("probed"), Healthy: d.HasArg("healthy"),
+		})
+	case "changes":
+		for _, c := range s.eng.HealthChanges() {
+			s.printf("%s: %s → %s\n", strings.TrimSpace(fmt.Sprintln(c.Domain, c.Pool, c.Credential, c.Backend)), c.From, c.To)
+		}
 	case "print":
 		s.print()
 	case "zoom":
@@ -90,6 +103,9 @@ func (s *script) grants() {
 			continue
 		}
 		s.printf("%s: attempt %d on %s/%s", g.ID, g.Attempt, g.Pool, g.Backend.ID)
+		if len(g.Backend.Keys) > 0 {
+			s.printf(" with %s", g.Key)
+		}
 		if g.Queued > 0 {
 			s.printf(" after %v", g.Queued)
 		}
@@ -185,7 +201,7 @@ func (s *script) arrive(t *testing.T, d *datadriven.TestData) {
 func (s *script) ended(t *testing.T, d *datadriven.TestData) {
 	a := args{t, d}
 	n := s.eng.AttemptEnded(s.now, id(d), engine.Result{
-		Reason: a.reason(), Content: d.HasArg("content"), RetryAfter: a.duration("retry-after", 0), Usage: a.usage(), Cost: sluice.Nano(a.number("cost", 0)),
+		Reason: a.reason(), Content: d.HasArg("content"), RetryAfter: a.duration("retry-after", 0), Overload: d.HasArg("overload"), Credential: d.HasArg("credential"), Usage: a.usage(), Cost: sluice.Nano(a.number("cost", 0)),
 	})
 	switch {
 	case n.Err != nil:
@@ -375,13 +391,18 @@ func parseTable(t *testing.T, in string) *route.Table {
 			table.Pools[id] = &route.Pool{ID: id, Queue: route.QueueBounds{Requests: number("queue", 0), MaxWait: wait}}
 		case "backend":
 			b := &route.Backend{
-				ID: sluice.BackendID(fields[1]), Dialect: "openai", Weight: number("weight", 1), Price: parsePrice(t, kv["price"]),
+				ID: sluice.BackendID(fields[1]), Dialect: "openai", Weight: number("weight", 1), Price: parsePrice(t, kv["price"]), Domain: kv["domain"],
 				Capacity: route.Capacity{
 					Concurrency: number("conc", 1), KVTokens: sluice.Tokens(number("kv", 0)), PrefillTokens: sluice.Tokens(number("prefill", 0)),
 				},
 			}
 			if kv["dialect"] != "" {
 				b.Dialect = kv["dialect"]
+			}
+			for k := range strings.SplitSeq(kv["keys"], ",") {
+				if k != "" {
+					b.Keys = append(b.Keys, route.Key{ID: k})
+				}
 			}
 			if kv["ceiling"] != "" {
 				b.Ceiling = parsePrice(t, kv["ceiling"])
@@ -396,6 +417,8 @@ func parseTable(t *testing.T, in string) *route.Table {
 			if fields[1] == "naive" {
 				table.Retries, table.NoBreakers = route.NaiveRetries(), true
 			}
+		case "breaker": // on failures= share= volume= domain=, in the terms of route.BreakerPolicy
+			table.Breaker = route.BreakerPolicy{Failures: number("failures", 0), Share: number("share", 0), Volume: number("volume", 0), Domain: number("domain", 0)}
 		case "class":
 			var c sluice.Class
 			if err := c.UnmarshalText([]byte(fields[1])); err != nil {

@@ -13,9 +13,9 @@ import (
 	"sluice/internal/wire"
 )
 
-// parkFor is how long a backend is left alone whose account is spent or whose
-// credential is refused. Then one request tries again.
-const parkFor = time.Minute
+// parkedFor is what a client is told to wait for where the operator's credential is
+// refused or spent, at least: that does not mend itself in a moment.
+const parkedFor = time.Minute
 
 // attempt is one call to one backend.
 type attempt struct {
@@ -42,6 +42,8 @@ type attempt struct {
 	again      bool   // another attempt may follow
 	denied     string // why none did all the same
 	parked     bool   // the operator's account or credential is of no use for now
+	keyed      bool   // it failed for its credential, and another may do
+	overload   bool   // the backend is short of capacity
 	pass       *Passed
 }
 
@@ -64,7 +66,7 @@ func (t *turn) attempt(ctx context.Context) *attempt {
 	a.times.sent = time.Now()
 	defer a.times.end()
 	ans, err := t.x.o.Upstream.Do(ctx, a.target, upstream.Request{
-		Path: t.r.Head.Op.Path(), Pieces: t.body(edit), Header: t.r.Header, Stream: t.r.Head.Stream,
+		Path: t.r.Head.Op.Path(), Pieces: t.body(edit), Header: t.r.Header, Stream: t.r.Head.Stream, Key: a.place.Key,
 	})
 	if err != nil {
 		t.lost(ctx, a, err)
@@ -208,17 +210,18 @@ func (t *turn) fail(a *attempt, e *upstream.Error) {
 // refusedBy notes a backend's own error answer.
 func (t *turn) refusedBy(a *attempt, ans *upstream.Answer, hints engine.Signal) {
 	ref := wire.Refused(t.r.Head.Op.Dialect(), ans.Status, ans.Header, ans.Refusal)
-	t.tell(limited(hints, &ref))
+	t.tell(refused(hints, &ref))
 	a.refused, a.failure = true, ref.Err()
 	if ans.Status >= 500 {
 		a.tap.Body(ans.Refusal) // some tell what was billed all the same
 	}
-	a.retryAfter, a.again = ref.RetryAfter, ref.Retryable
+	a.retryAfter, a.again, a.overload = ref.RetryAfter, ref.Retryable, ref.Overload
+	a.keyed = ref.Park || ref.Reason == sluice.UpstreamLimited && !ref.Overload
 	if ref.Park {
-		a.parked, a.retryAfter = true, max(a.retryAfter, parkFor)
-		a.failure.RetryAfter = a.retryAfter // those that follow are told the same
+		a.parked, a.retryAfter = true, 0
+		a.failure.RetryAfter = max(ref.RetryAfter, parkedFor)
 		if t.x.o.Hooks.Parked != nil {
-			t.x.o.Hooks.Parked(a.place.Backend.ID, ref.Code)
+			t.x.o.Hooks.Parked(a.place.Backend.ID, a.place.Key, ref.Code)
 		}
 	}
 	if ref.Pass {

@@ -107,10 +107,10 @@ type turn struct {
 func (t *turn) next(ctx context.Context, a *attempt) bool {
 	u, cost, high := t.spent(a)
 	why := a.failure.Reason
-	if a.parked { // to the engine it is a backend that can take nothing for a while
+	if a.parked { // to the engine it is a backend that has refused for its credential
 		why = sluice.UpstreamLimited
 	}
-	err := t.grant.Next(ctx, engine.Result{Reason: why, RetryAfter: a.retryAfter, Usage: u, Cost: high})
+	err := t.grant.Next(ctx, engine.Result{Reason: why, RetryAfter: a.retryAfter, Overload: a.overload, Credential: a.keyed, Usage: u, Cost: high})
 	a.denied = denied(err)
 	if h := t.x.o.Hooks.Retry; h != nil {
 		h(a.place.Backend.ID, a.denied)

@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"net/http"
 	"time"
 
 	"sluice"
@@ -17,7 +18,7 @@ const hLoad = "Endpoint-Load-Metrics"
 // left of its rates, and its load where it is asked for that.
 func (t *turn) hints(a *attempt, ans *upstream.Answer) engine.Signal {
 	now := time.Now()
-	s := engine.Signal{Backend: a.place.Backend.ID, Rates: wire.RateHints(t.r.Head.Op.Dialect(), ans.Header, a.times.sent, now)}
+	s := engine.Signal{Backend: a.place.Backend.ID, Key: a.place.Key, Rates: wire.RateHints(t.r.Head.Op.Dialect(), ans.Header, a.times.sent, now)}
 	if v := ans.Header[hLoad]; len(v) > 0 && a.target.MetricsEvery > 0 {
 		if l, ok := scrape.Report(v[0]); ok {
 			l.At, l.Every = now, a.target.MetricsEvery
@@ -29,15 +30,20 @@ func (t *turn) hints(a *attempt, ans *upstream.Answer) engine.Signal {
 
 // tell hands the hints of an answer on.
 func (t *turn) tell(s engine.Signal) {
-	if len(s.Rates) > 0 || s.Load != nil || s.Limited || s.Overloaded {
+	if len(s.Rates) > 0 || s.Load != nil || s.Limited || s.Overloaded || s.Refused || s.Spent {
 		t.x.o.Gate.Observe(s)
 	}
 }
 
-// limited adds what a refusal says of the backend's room.
-func limited(s engine.Signal, ref *wire.Refusal) engine.Signal {
+// refused adds what a refusal says of the backend's room, or of its credential. A
+// credential that is refused as such is (401); one that may not do this here (403) may
+// do so elsewhere.
+func refused(s engine.Signal, ref *wire.Refusal) engine.Signal {
 	switch {
+	case ref.Park && ref.Reason == sluice.UpstreamRefused:
+		s.Refused, s.Everywhere = true, ref.Status == http.StatusUnauthorized
 	case ref.Park:
+		s.Spent, s.Pause = true, ref.RetryAfter
 	case ref.Overload:
 		s.Overloaded = true
 	case ref.Reason == sluice.UpstreamLimited:

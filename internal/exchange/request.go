@@ -84,7 +84,7 @@ type Hooks struct {
 	Journal    func(operation string, err error)                            // "begin", "dispatch", "checkpoint", "settle", "sync": the journal refused
 	Settle     func(id sluice.RequestID, err error)                         // the grant was settled late, or had been settled
 	Anomaly    func(*ledger.Entry)                                          // the provider's figures were impossible
-	Parked     func(b sluice.BackendID, code string)                        // the provider refused the credential, or its account is spent; code is its own word
+	Parked     func(b sluice.BackendID, key, code string)                   // the provider refused the credential of that name, or its account is spent; code is its own word
 	Retry      func(failed sluice.BackendID, denied string)                 // an attempt failed in a way that allows another: there is one, or denied says why not
 	Unmarked   func(b sluice.BackendID)                                     // a stream came whole but for its terminal marker, which was added
 	Panic      func(id sluice.RequestID, value any, stack []byte)

@@ -136,10 +136,10 @@ func TestFault_U6_ServerErrors(t *testing.T) {
 			exit{row: fmt.Sprint(status, " in one piece"), setup: one(answers(status, `{"error":{"message":"oops","type":"server_error"}}`)), outcome: sluice.Failed, reason: sluice.UpstreamError, status: client},
 		)
 	}
-	// Three in a row cool the backend down for ten seconds.
+	// Five in a row cool the backend down for ten seconds.
 	inBubble(t, one(answers(500, `x`)), func(t *testing.T, r *rig) {
 		now := ask{header: http.Header{"Sluice-Max-Wait": {"0"}}}
-		for range 3 {
+		for range route.DefaultFailures {
 			r.do(now)
 			r.want(sluice.Failed, sluice.UpstreamError, 502)
 		}

@@ -203,7 +203,7 @@ func TestSteadyAmplification(t *testing.T) {
 func TestRetriesUnbounded(t *testing.T) {
 	var r Retries
 	r.Configure(NaiveRetries())
-	p, now := &Place{Health: Health{fails: FailThreshold}}, time.Unix(1_800_000_000, 0)
+	p, now := &Place{Health: Health{phase: open}}, time.Unix(1_800_000_000, 0)
 	for range 1000 {
 		if r.Allows(now, "a") != Allowed || r.AllowsOn(now, p) != Allowed {
 			t.Fatal("denied")
@@ -226,11 +226,11 @@ func TestNoRetryWhileTheBreakerIsOpen(t *testing.T) {
 	var r Retries
 	p, now := &Place{Backend: &Backend{Weight: 1}}, time.Unix(1_800_000_000, 0)
 	r.First(now, "a", p)
-	for i := range FailThreshold {
+	for i := range DefaultFailures {
 		if got := r.AllowsOn(now, p); got != Allowed {
 			t.Fatalf("after %d failures: %q", i, got)
 		}
-		p.Health.Ended(now, sluice.UpstreamError, 0)
+		fail(p, now, sluice.UpstreamError)
 	}
 	for _, now := range []time.Time{now, now.Add(Cooldown)} {
 		if got := r.AllowsOn(now, p); got != DeniedBreaker {
@@ -240,7 +240,7 @@ func TestNoRetryWhileTheBreakerIsOpen(t *testing.T) {
 			t.Errorf("open: %d left, bounded=%v", left, bounded)
 		}
 	}
-	p.Health.Ended(now.Add(Cooldown), sluice.ReasonNone, 0)
+	fail(p, now.Add(Cooldown), sluice.ReasonNone)
 	if got := r.AllowsOn(now.Add(Cooldown), p); got != Allowed {
 		t.Errorf("after an answer: %q", got)
 	}
@@ -294,20 +294,28 @@ func TestRetriesAndTheClock(t *testing.T) {
 	}
 }
 
+// fail is an attempt there that ends so.
+func fail(p *Place, now time.Time, why sluice.Reason) {
+	n := p.Take(now, Need{})
+	p.Ended(now, &n, Ending{Why: why})
+	p.Give(n)
+}
+
 // Without breakers nothing keeps a backend out; with them again, what happened counts.
 func TestNoBreakers(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
-	var h Health
-	h.Disable(true)
-	for range 2 * FailThreshold {
-		h.Ended(now, sluice.UpstreamError, time.Minute)
+	p := &Place{Backend: &Backend{ID: "b", Weight: 1, Keys: []Key{{ID: "k"}}}}
+	p.Health.Configure(BreakerPolicy{}, true)
+	for range 2 * DefaultFailures {
+		fail(p, now, sluice.UpstreamError)
 	}
-	h.Pause(now, time.Minute)
-	if _, cooling := h.Cooling(now); cooling || !h.Usable(now) || h.Open() || h.State(now) != "healthy" {
-		t.Errorf("kept out: %+v", h)
+	p.Pause(now, time.Minute)
+	p.Refused(now, "k", true)
+	if _, cooling := p.Cooling(now); cooling || p.Fit(now) != Chosen || p.Health.Open() || p.State(now) != "healthy" {
+		t.Errorf("kept out: %+v", p.Health)
 	}
-	h.Disable(false)
-	if h.Usable(now) || !h.Open() {
-		t.Errorf("forgotten: %+v", h)
+	p.Health.Configure(BreakerPolicy{}, false)
+	if p.Fit(now) == Chosen || !p.Health.Open() {
+		t.Errorf("forgotten: %+v", p.Health)
 	}
 }

@@ -31,15 +31,61 @@
 //
 // # Health
 //
-// After FailThreshold failures in a row a backend cools down for Cooldown, then
-// gets one real request as a probe: success takes it back, failure cools it down
-// again. Only what tells about the backend counts: connecting, TLS, timeouts, 5xx,
-// streams cut or malformed. A refusal (4xx) shows that it is alive. A 429 or 529
-// pauses it for as long as it asks for, at most MaxPause, and is no failure. A
-// client that left tells nothing.
+// Each backend has a breaker, [Health], of a [BreakerPolicy]. Only what tells about the
+// backend counts as a failure: connecting, TLS, timeouts, 5xx, streams cut, stalled or
+// malformed. A refusal (4xx, 429, 529) shows that it is alive; a client that left tells
+// nothing; an answer whose first token came late, or which crawled, is no failure in a
+// row but counts as one in the share. It opens
+//
+//	at once      after Failures = 5 in a row
+//	by share     when half of the attempts that ended within 30 s failed, of at least 20
+//
+// Five, since a backend that fails one attempt in ten fails three in a row once in a
+// thousand attempts, and five once in 100,000. An attempt that began before the breaker
+// opened is no news when it ends after that.
+//
+// An open breaker lets nothing through for Cooldown = 10 s, and then one real request,
+// the probe, which [Ease] gives to it before any other. A failure begins another
+// cool-down; a success the ramp: over Ramp = 30 s its share s rises in a straight line
+// from [RampStart] = 10 % to all of it. During that it has s of its slots, at least one,
+// and s of its turns (a turn costs 1 ÷ s of what it does else), and a turn that has not
+// come yet is taken only where no other backend can serve. Turns that it missed are
+// forgiven: what comes back is due no more than its share from then on.
+//
+// Retry-After only lengthens: it pauses a backend (529, 5xx beyond the cool-down) for as
+// long as it asks for, at most [MaxPause]. Neither an answer nor a probe outside of
+// requests ([Place.Probed]) cuts that short.
+//
+// # No pool is emptied in silence
+//
+// A backend that fails in a row is dead, and refusing is better than calling it: with
+// all of them open a request is refused at once, and told when the first gets its
+// probe. One that was opened by share answers some of what it is sent. Where it is the
+// last that the models of its pool have, it stays in use, or is taken back ([Settle]):
+// it is "held" until less than the share fails, or there is another.
+//
+// # Failure domains
+//
+// Backends of one Domain fail together. When the breakers of 60 % of them, and of at
+// least two, are open, all of the [Domain] is avoided while there is another: within a
+// pool ([Settle]), and between the pools of a model (engine). One of its backends at a
+// time is probed. A further attempt leaves the domains in which the request's attempts
+// failed as long as a backend elsewhere may serve it; if none may, it goes on within.
+// A backend without a domain is one of its own.
+//
+// # Credentials
+//
+// A backend may be called with several [Key]s, each a lane with rates of its own: an
+// attempt goes with the one that has least running ÷ weight of those that have room. A
+// 429 pauses the lane for as long as it asks for; the backend is out only if all are. A
+// [Credential] is shared by all backends that name it: one whose allowance is spent is
+// parked until that is there again, or for [ParkedFor]; one that is refused is disabled
+// everywhere (401), or at the backend that said so (403), for [DisabledFor]. Then one
+// request tries it. A new table tries all of them at once.
 //
 // The naive policy, which others are held against, has none of this: with
-// [Table.NoBreakers] a backend is used whatever becomes of its attempts.
+// [Table.NoBreakers] a backend and its credentials are used whatever becomes of their
+// attempts.
 //
 // # Terms
 //
@@ -119,7 +165,7 @@
 //
 // # What it does not do
 //
-// Breakers with a ramp and prefix affinity take their place here with the routing
-// issue. It translates no dialect into another, so that nothing is lost on the way.
-// It knows no queue, limit or clock.
+// Prefix affinity takes its place here with the routing issue. It translates no dialect
+// into another, so that nothing is lost on the way. It knows no queue, limit, secret or
+// clock, and hedges nothing: a second attempt is made only when the first has failed.
 package route

@@ -24,8 +24,10 @@ const (
 	LeftTooDear   Left = "too_dear"     // an attempt may cost more there than the model allows
 	LeftTerms     Left = "terms"        // its pool is for other tenants or classes, or a canary for other requests
 	LeftTried     Left = "tried"        // an attempt of this request failed there
-	LeftDomain    Left = "domain"       // one failed in its failure domain, and another domain can serve it
+	LeftDomain    Left = "domain"       // its failure domain has failed, or failed this request, and another can serve it
 	LeftUnhealthy Left = "unhealthy"    // cooling down, paused, or being probed
+	LeftRamping   Left = "ramping"      // it is coming back: another takes this one
+	LeftParked    Left = "credential"   // every credential of it is refused or spent
 	LeftKept      Left = "kept"         // what becomes free there is kept for a larger request
 	LeftFull      Left = "full"         // no slot, KV memory or prefill for it now
 	LeftPaced     Left = "rate_paced"   // the provider's rates are used up for now

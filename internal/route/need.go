@@ -40,7 +40,21 @@ type Taken struct {
 	held  [NumRates]held
 	spent [NumRates]int64
 	known bool
+
+	lane  *lane // the credential that it uses
+	trial struct{ shared, own bool }
+	trip  uint32
+	probe bool
+
 	begun attempt
+}
+
+// Key is the credential that the attempt uses.
+func (t *Taken) Key() string {
+	if t.lane == nil {
+		return ""
+	}
+	return t.lane.key.ID
 }
 
 // attempt is what is known of how an attempt goes.
@@ -49,6 +63,9 @@ type attempt struct {
 	prefill  sluice.Tokens // uncached input
 	running  int64         // attempts there right after the dispatch
 	tokens   sluice.Tokens // so far, of one choice
+	first    sluice.Tokens // of these, those of the first report
+	came     time.Time     // of that report
+	slow     bool
 }
 
 // Spent notes what the attempt really took, for Give. Without it all that was held

@@ -15,6 +15,9 @@ type Place struct {
 	Health  Health
 	Retired bool // no longer in the table: it finishes what it runs
 
+	// Credentials are those of all places; nil keeps the place's own.
+	Credentials *Credentials
+
 	running int64
 	kv      sluice.Tokens
 	prefill sluice.Tokens
@@ -24,10 +27,14 @@ type Place struct {
 	base  time.Time // the first: rates count from it, whatever the clock is set to
 	tuned *Backend  // what limit and rates are set to
 	limit sched.Limit
-	rates [NumRates]bucket
+	lanes []*lane   // at least one; those that are gone are kept while they run something
 	rated bool      // some rate is known
 	until time.Time // the earliest that rates have room for something they had none for; zero if nothing was paced since
 	load  Load      // as of the last scrape
+
+	domain  *Domain // nil if none is known
+	shunned bool    // its domain fails, and its pool has a backend elsewhere
+	rejoin  bool    // its breaker has closed: it missed turns that it is not due
 
 	retries window // what Retries counts of it
 }
@@ -68,18 +75,7 @@ func (p *Place) since(t time.Time) int64 {
 func (p *Place) tune() {
 	c := p.Backend.Capacity
 	p.limit.SetBounds(c.bounds())
-	for r, amount := range c.Rates {
-		b := &p.rates[r]
-		switch {
-		case amount > 0 && b.amount == 0:
-			*b = bucket{amount: amount, period: minute, level: amount, at: p.since(p.now)}
-		case amount > 0:
-			b.learnt = false
-			b.set(amount, minute)
-		case !b.learnt:
-			*b = bucket{}
-		}
-	}
+	p.relane()
 	p.known()
 	p.tuned = p.Backend
 }
@@ -87,8 +83,10 @@ func (p *Place) tune() {
 // known notes whether some rate is.
 func (p *Place) known() {
 	p.rated = false
-	for r := range p.rates {
-		p.rated = p.rated || p.rates[r].amount > 0
+	for _, l := range p.lanes {
+		for r := range l.rates {
+			p.rated = p.rated || l.rates[r].amount > 0
+		}
 	}
 }
 
@@ -100,13 +98,18 @@ func (p *Place) Rated() bool {
 
 // Slots is how many attempts the backend takes at a time as of the latest moment:
 // its configured concurrency, or what is found to be good for it.
+// While its breaker's ramp lasts it is a part of that, at least one.
 func (p *Place) Slots() int64 {
 	p.tick(p.now)
 	return p.slots()
 }
 
 func (p *Place) slots() int64 {
-	return p.load.slots(p.now, p.limit.Value(), p.limit.Adaptive())
+	n := p.load.slots(p.now, p.limit.Value(), p.limit.Adaptive())
+	if share := p.Health.Share(p.now); share < 1000 {
+		n = max(1, n/1000*share+n%1000*share/1000)
+	}
+	return n
 }
 
 // Adaptive reports whether the slots are found from the answers, and the objective
@@ -132,7 +135,7 @@ func (p *Place) Told(now time.Time) (kvPermille int64, age time.Duration) {
 // to be used.
 func (p *Place) Share(now time.Time) int64 {
 	p.tick(now)
-	if p.Retired || p.Backend.Weight <= 0 || !p.Health.Usable(now) {
+	if p.Retired || p.Backend.Weight <= 0 || p.Fit(now) != Chosen {
 		return 0
 	}
 	return p.Slots()
@@ -151,14 +154,14 @@ func (p *Place) KVCapacity() sluice.Tokens {
 // request.
 func (p *Place) Open(now time.Time) bool {
 	now = p.tick(now)
-	return p.running < p.slots() && p.Backend.Weight > 0 && p.Health.Usable(now) && !p.paced(&[NumRates]int64{1, 1, 1, 1})
+	return p.running < p.slots() && p.Backend.Weight > 0 && p.Fit(now) == Chosen && !p.paced(&[NumRates]int64{1, 1, 1, 1})
 }
 
 // Usable tells why the place cannot take a request now, Chosen if it can.
 func (p *Place) Usable(now time.Time, n Need) Left {
 	now = p.tick(now)
-	if !p.Health.Usable(now) {
-		return LeftUnhealthy
+	if left := p.Fit(now); left != Chosen {
+		return left
 	}
 	c, kv := &p.Backend.Capacity, p.KVCapacity()
 	n.within(kv, c.PrefillTokens)
@@ -181,67 +184,18 @@ func (p *Place) KVUsed(now time.Time) sluice.Tokens {
 	return max(p.kv, p.load.kv(now, p.KVCapacity()))
 }
 
-// paced reports whether some rate does not have its amount now, and remembers
-// when all of them will.
-func (p *Place) paced(amounts *[NumRates]int64) bool {
-	if !p.rated {
-		return false
-	}
-	now := p.since(p.now)
-	at := p.fitsAt(now, amounts)
-	if at <= now {
-		return false
-	}
-	if until := p.now.Add(time.Duration(at - now)); !p.until.After(p.now) || until.Before(p.until) {
-		p.until = until
-	}
-	return true
-}
-
-func (p *Place) fitsAt(now int64, amounts *[NumRates]int64) int64 {
-	at := now
-	for r := range p.rates {
-		b := &p.rates[r]
-		if b.amount == 0 {
-			continue
-		}
-		b.refill(now)
-		at = max(at, b.fitsAt(amounts[r]))
-	}
-	return at
-}
-
-// PacedUntil is when the rates have room for something that Open or Usable turned
-// away for them; false if there is no such thing.
-func (p *Place) PacedUntil(now time.Time) (time.Time, bool) {
-	return p.until, p.until.After(p.tick(now))
-}
-
-// RoomAt is when the provider's rates have what a request needs, if nothing else
-// happens: now, if they do not stand in its way.
-func (p *Place) RoomAt(now time.Time, n Need) time.Time {
-	p.tick(now)
-	amounts := n.amounts()
-	return p.now.Add(time.Duration(p.fitsAt(p.since(p.now), &amounts) - p.since(p.now)))
-}
-
 // Take puts an attempt there and returns what it takes, to be given to Progressed,
 // Answered and Give.
 func (p *Place) Take(now time.Time, n Need) Taken {
 	now = p.tick(now)
 	t := Taken{Need: n}
 	t.within(p.KVCapacity(), p.Backend.Capacity.PrefillTokens)
-	if p.rated {
-		for r, amount := range n.amounts() {
-			p.rates[r].refill(p.since(now))
-			t.held[r] = p.rates[r].take(amount)
-		}
-	}
+	p.hold(now, &t)
 	p.running++
 	p.kv += t.KV
 	p.prefill += t.Prefill
-	p.turn += stride / uint64(max(p.Backend.Weight, 1))
-	p.Health.started(now)
+	p.turn += stride / uint64(max(p.Backend.Weight, 1)) * 1000 / uint64(p.Health.Share(now))
+	t.trip, t.probe = p.Health.started(now)
 	t.begun = attempt{at: now, prefill: n.Prefill, running: p.running}
 	return t
 }
@@ -256,6 +210,9 @@ func (p *Place) Progressed(now time.Time, t *Taken, output sluice.Tokens, choice
 	switch {
 	case a.told.IsZero():
 		s.First, s.Prefill, s.Start = max(now.Sub(a.at), 1), a.prefill, a.running
+		a.first, a.came = output, now
+		most := p.Health.rules().FirstToken
+		a.slow = most > 0 && s.First > most
 	case output > a.tokens:
 		s.Tokens, s.Took = output-a.tokens, now.Sub(a.told)
 	default:
@@ -272,6 +229,7 @@ func (p *Place) Completed(now time.Time, t *Taken, output sluice.Tokens, choices
 	a := &t.begun
 	output /= sluice.Tokens(max(choices, 1))
 	s := sched.Sample{InFlight: p.running, Ended: true}
+	a.slow = a.slow || a.crawled(now, output, p.Health.rules().Rate)
 	switch whole := max(now.Sub(a.at), 1); {
 	case output > a.tokens && !a.told.IsZero():
 		s.Tokens, s.Took = output-a.tokens, now.Sub(a.told)
@@ -281,6 +239,17 @@ func (p *Place) Completed(now time.Time, t *Taken, output sluice.Tokens, choices
 		s.Tokens, s.Took = output, whole
 	}
 	p.limit.Observe(now, s)
+}
+
+// crawled reports whether the output after the first report came at less than so
+// many tokens per second.
+func (a *attempt) crawled(now time.Time, output sluice.Tokens, least int64) bool {
+	rest := output - a.first
+	if least <= 0 || a.came.IsZero() || rest < wholeTokens {
+		return false
+	}
+	hi, lo := bits.Mul64(uint64(now.Sub(a.came)), uint64(least))
+	return hi > 0 || lo > uint64(rest)*uint64(time.Second)
 }
 
 // wholeTokens is the output of an answer in one piece from which on its time says
@@ -299,56 +268,11 @@ func (p *Place) Give(t Taken) {
 	p.running--
 	p.kv -= t.KV
 	p.prefill -= t.Prefill
-	if !p.rated {
-		return
-	}
-	for r := range p.rates {
-		used := t.held[r].n
-		if t.known {
-			used = t.spent[r]
-		}
-		p.rates[r].refill(p.since(p.now))
-		p.rates[r].settle(t.held[r], used)
-	}
-}
-
-// Hint takes what the provider told of a rate.
-func (p *Place) Hint(now time.Time, h Hint) {
-	now = p.tick(now)
-	if h.Rate < NumRates {
-		p.rates[h.Rate].hint(p.since(now), p.since(h.At), h)
-		p.known()
-	}
-}
-
-// Limited notes that the provider refused for a rate (429) and for how long it
-// asked to be left alone; told is that it also said which rates are left, by Hint.
-// Where it says nothing at all it is short of capacity as far as can be told.
-func (p *Place) Limited(now time.Time, wait time.Duration, told bool) {
-	now = p.tick(now)
-	counted := told
-	for r := range p.rates {
-		if b := &p.rates[r]; b.amount > 0 && !told {
-			b.pause(p.since(now), wait)
-			counted = true
-		}
-	}
-	if !counted && wait <= 0 {
-		p.limit.Overloaded(now, p.running)
-	}
+	p.unhold(&t)
 }
 
 // Overloaded notes that the backend refused for want of capacity (529, 503).
 func (p *Place) Overloaded(now time.Time) { p.limit.Overloaded(p.tick(now), p.running) }
-
-// RateLeft is what is left of a rate, and what there is in all; false if it is not
-// known.
-func (p *Place) RateLeft(now time.Time, r Rate) (left, all int64, known bool) {
-	p.tick(now)
-	b := &p.rates[r]
-	b.refill(p.since(p.now))
-	return b.level, b.amount, b.amount > 0
-}
 
 // Join gives a new place the turn of those that it joins, so that it gets its
 // share and not all that it missed.

@@ -19,6 +19,17 @@ func usage(in, out sluice.Tokens) sluice.Usage {
 	return sluice.Usage{Input: in, Output: out, Source: sluice.UsageReported}
 }
 
+// copied is a place that forgets what is asked of it.
+func copied(p *Place) *Place {
+	q := *p
+	q.lanes = nil
+	for _, l := range p.lanes {
+		c := *l
+		q.lanes = append(q.lanes, &c)
+	}
+	return &q
+}
+
 // TestRatesAgainstModel: over any history what a place let in, by what it really
 // took, is at most a burst and what refilled, plus what live attempts can still
 // exceed their holds by; RoomAt is the first moment at which the need fits.
@@ -37,11 +48,11 @@ func TestRatesAgainstModel(t *testing.T) {
 				if p.Usable(now, n) != LeftPaced {
 					t.Fatalf("RoomAt says in %v, and it is usable now", at.Sub(now))
 				}
-				q := *p
+				q := copied(p)
 				if got := q.Usable(at.Add(-1), n); got != LeftPaced {
 					t.Fatalf("a nanosecond before RoomAt: %q", got)
 				}
-				q = *p
+				q = copied(p)
 				if got := q.Usable(at, n); got != Chosen {
 					t.Fatalf("at RoomAt: %q", got)
 				}
@@ -57,7 +68,8 @@ func TestRatesAgainstModel(t *testing.T) {
 				debt = max(debt, int64(used.Input)-l.n.held[RateTokens].n)
 				p.Give(l.n)
 			}
-			b := &p.rates[RateTokens]
+			p.tick(now)
+			b := &p.lanes[0].rates[RateTokens]
 			if b.level+b.returnable > b.amount || b.returnable < 0 {
 				t.Fatalf("level %d and returnable %d of %d", b.level, b.returnable, b.amount)
 			}
@@ -132,7 +144,7 @@ func TestHints(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := paced(Rates{RateRequests: c.configured})
-			p.Hint(start, c.hint)
+			p.Hint(start, "", c.hint)
 			if left, _, known := p.RateLeft(start, RateRequests); left != c.want || known != c.known {
 				t.Errorf("left %d, known %v, want %d, %v", left, known, c.want, c.known)
 			}
@@ -143,7 +155,7 @@ func TestHints(t *testing.T) {
 // TestHintOfADay: a limit that is full again only in hours is not one of a minute.
 func TestHintOfADay(t *testing.T) {
 	p := paced(Rates{})
-	p.Hint(start, Hint{Rate: RateRequests, Limit: 200, Remaining: 100, Reset: 12 * time.Hour, At: start})
+	p.Hint(start, "", Hint{Rate: RateRequests, Limit: 200, Remaining: 100, Reset: 12 * time.Hour, At: start})
 	if left, _, _ := p.RateLeft(start.Add(time.Hour), RateRequests); left != 108 {
 		t.Errorf("%d left after an hour of a day's 200 from 100, want 108", left)
 	}
@@ -151,7 +163,7 @@ func TestHintOfADay(t *testing.T) {
 
 func TestLimitedPacesUntilRetryAfter(t *testing.T) {
 	p := paced(Rates{RateRequests: 60})
-	p.Limited(start, 10*time.Second, false)
+	p.Limited(start, "", 10*time.Second, false)
 	if got, want := p.RoomAt(start, Need{}), start.Add(11*time.Second); !got.Equal(want) {
 		t.Errorf("room in %v, want %v", got.Sub(start), want.Sub(start))
 	}
@@ -220,8 +232,8 @@ func TestStaleLoadLowersSlowly(t *testing.T) {
 
 func TestDeadBackendHasNoShare(t *testing.T) {
 	p := &Place{Backend: &Backend{ID: "b", Weight: 1}}
-	for range FailThreshold {
-		p.Health.Ended(start, sluice.UpstreamConnect, 0)
+	for range DefaultFailures {
+		fail(p, start, sluice.UpstreamConnect)
 	}
 	if got := p.Share(start); got != 0 {
 		t.Errorf("share %d, want 0", got)

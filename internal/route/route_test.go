@@ -146,58 +146,6 @@ func TestPlaceFits(t *testing.T) {
 	}
 }
 
-func TestHealth(t *testing.T) {
-	var h route.Health
-	p := &route.Place{Backend: backend("b", 1)}
-	now := start
-	end := func(why sluice.Reason) {
-		n := p.Take(now, route.Need{})
-		p.Give(n)
-		p.Health.Ended(now, why, 0)
-	}
-	for _, why := range []sluice.Reason{sluice.UpstreamError, sluice.UpstreamTimeout, sluice.UpstreamRefused} {
-		end(why) // a refusal shows that it is alive
-	}
-	end(sluice.UpstreamConnect)
-	end(sluice.ClientGone) // tells nothing
-	end(sluice.UpstreamConnect)
-	if !p.Health.Usable(now) {
-		t.Fatal("unhealthy after two failures in a row")
-	}
-	end(sluice.UpstreamStalled)
-	if p.Health.Usable(now) || p.Health.State(now) != "cooling" {
-		t.Fatal("healthy after three failures in a row")
-	}
-	now = now.Add(route.Cooldown)
-	if !p.Health.Usable(now) {
-		t.Fatal("no probe after the cool-down")
-	}
-	n := p.Take(now, route.Need{})
-	if p.Health.Usable(now) || p.Health.State(now) != "probing" {
-		t.Fatal("a second request beside the probe")
-	}
-	p.Give(n)
-	p.Health.Ended(now, sluice.UpstreamError, 0)
-	if until, cooling := p.Health.Cooling(now); !cooling || until.Sub(now) != route.Cooldown {
-		t.Fatal("a failed probe must cool down again")
-	}
-	now = now.Add(route.Cooldown)
-	end(sluice.ReasonNone)
-	if p.Health.State(now) != "healthy" {
-		t.Fatal("a probe that succeeded must take it back")
-	}
-
-	h.Ended(now, sluice.UpstreamLimited, 30*time.Second)
-	if h.Usable(now.Add(29*time.Second)) || !h.Usable(now.Add(30*time.Second)) {
-		t.Error("a 429 pauses for as long as it asks for")
-	}
-	h = route.Health{}
-	h.Ended(now, sluice.UpstreamLimited, 24*time.Hour)
-	if !h.Usable(now.Add(route.MaxPause)) {
-		t.Error("an absurd Retry-After must be capped")
-	}
-}
-
 func TestVisit(t *testing.T) {
 	m := &route.Model{Pools: []sluice.PoolID{"a", "b"}, Fallback: []sluice.PoolID{"c", "d"}}
 	for _, c := range []struct {
@@ -260,6 +208,8 @@ func TestValidate(t *testing.T) {
 		}, `pool "p" has 257 backends, more than 256`},
 		{"negative weight", func(t *route.Table) { t.Pools["p"].Backends[0].Weight = -1 }, "negative weight"},
 		{"misfiled", func(t *route.Table) { t.Pools["p"].ID = "q" }, "under another name"},
+		{"key twice", func(t *route.Table) { t.Pools["p"].Backends[0].Keys = []route.Key{{ID: "k"}, {ID: "k"}} }, "credential without a name of its own"},
+		{"breaker", func(t *route.Table) { t.Breaker.Share = 1001 }, "breaker out of range"},
 		{"limit of zero", func(t *route.Table) { t.Fleet = []sluice.Limit{{Window: sluice.PerDay}} }, "positive amount"},
 		{"gauge with a window", func(t *route.Table) {
 			t.Models["m"].Limits = []sluice.Limit{{Dimension: sluice.Concurrency, Window: sluice.PerDay, Amount: 1}}

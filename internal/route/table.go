@@ -45,7 +45,8 @@ type Backend struct {
 	Model    string // the provider's name of the model
 	Dialect  string // "openai" or "anthropic": what the backend speaks
 	Region   string
-	Domain   string // failure domain
+	Domain   string // failure domain; empty is one of its own
+	Keys     []Key  // credentials; none is one that nothing is known of
 	Weight   int64  // share of a pool's requests, at least 1; 0 takes no new work
 	Capacity Capacity
 
@@ -160,6 +161,7 @@ type Table struct {
 	Pools   map[sluice.PoolID]*Pool
 	Fleet   []sluice.Limit // at ScopeFleet
 	Retries RetryPolicy
+	Breaker BreakerPolicy
 
 	// NoBreakers leaves backends in use whatever becomes of their attempts and
 	// whatever they ask for: for the naive policy.

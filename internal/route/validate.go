@@ -41,6 +41,11 @@ func (t *Table) Validate() error {
 			if b.Weight < 0 || b.Capacity.Concurrency < 0 || b.Capacity.KVTokens < 0 || b.Capacity.PrefillTokens < 0 {
 				problem("backend %q has a negative weight or capacity", b.ID)
 			}
+			for i, k := range b.Keys {
+				if k.ID == "" || k.Weight < 0 || k.Weight > MaxKeyWeight || slices.ContainsFunc(b.Keys[:i], func(o Key) bool { return o.ID == k.ID }) {
+					problem("backend %q has a credential without a name of its own, or with a weight out of range", b.ID)
+				}
+			}
 			if slices.Min(b.Capacity.Rates[:]) < 0 || slices.Max(b.Capacity.Rates[:]) > MaxRate {
 				problem("backend %q has a rate out of range", b.ID)
 			}
@@ -66,6 +71,9 @@ func (t *Table) Validate() error {
 	errs = append(errs, validateLimits("fleet", t.Fleet))
 	if r := t.Retries; r.Attempts < 0 || r.Attempts > MaxAttempts || r.Share > 1000 || r.Minimum > MaxRetryMinimum {
 		problem("retries out of range: at most %d attempts, 1000 thousandths and %d a second", MaxAttempts, MaxRetryMinimum)
+	}
+	if !t.Breaker.inRange() {
+		problem("breaker out of range: shares are thousandths, times at most %v", MaxBreakTime)
 	}
 	return errors.Join(errs...)
 }

@@ -44,8 +44,8 @@ func (h Hooks) Exchange() exchange.Hooks {
 		Settle: func(id sluice.RequestID, err error) {
 			h.Log.Warn("settled out of turn", slog.String("request_id", string(id)), slog.Any("error", err))
 		},
-		Parked: func(b sluice.BackendID, code string) {
-			h.Log.Error("backend parked: its provider refused the credential, or the account is spent", slog.String("backend", string(b)), slog.String("code", Clean(code)))
+		Parked: func(b sluice.BackendID, key, code string) {
+			h.Log.Warn("the provider refused a credential, or its account is spent", slog.String("backend", string(b)), slog.String("credential", key), slog.String("code", Clean(code)))
 		},
 		Retry:    h.Metrics.Retry,
 		Unmarked: func(b sluice.BackendID) { h.Metrics.unmarked.WithLabelValues(string(b)).Inc() },

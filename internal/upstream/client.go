@@ -92,6 +92,7 @@ type Request struct {
 	Pieces [][]byte    // the body in pieces, where Body is nil
 	Header http.Header // the client's; those that may pass are sent
 	Stream bool        // events are expected
+	Key    string      // a name of the target's Keys; another, or none, sends its APIKey
 }
 
 // Do sends the request and waits for the headers. The error is an *Error, or,
@@ -127,7 +128,7 @@ func (c *Client) sendClear(ctx context.Context, a *Answer, t *Target, r *Request
 		method = http.MethodPost
 	}
 	resp, err := c.clear(t.transport()).Do(ctx, &egress.ClearRequest{
-		Method: method, Host: t.BaseURL.Host, Path: t.url(r.Path).EscapedPath(), Header: t.header(r.Header, r.Stream), Body: r.pieces(),
+		Method: method, Host: t.BaseURL.Host, Path: t.url(r.Path).EscapedPath(), Header: t.header(r.Header, r.Key, r.Stream), Body: r.pieces(),
 		Cut: &a.cut,
 	})
 	if err != nil {
@@ -186,7 +187,7 @@ func (t *Target) request(ctx context.Context, r Request) *http.Request {
 	req := &http.Request{
 		Method: method,
 		URL:    t.url(r.Path),
-		Header: t.header(r.Header, r.Stream),
+		Header: t.header(r.Header, r.Key, r.Stream),
 		Proto:  "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 	}
 	for _, p := range r.pieces() {

@@ -32,7 +32,7 @@ var (
 
 // header builds what is sent: those of the client's headers that may pass, what
 // this package decides, and the target's own, which win.
-func (t *Target) header(client http.Header, stream bool) http.Header {
+func (t *Target) header(client http.Header, key string, stream bool) http.Header {
 	h := wire.RequestHeader(client)
 	h[hContentType] = valueJSON
 	h[hAccept] = valueJSON
@@ -41,17 +41,18 @@ func (t *Target) header(client http.Header, stream bool) http.Header {
 	}
 	h[hAcceptEncoding] = valueIdentity
 	h[hUserAgent] = valueAgent
+	secret := t.secret(key)
 	switch t.Dialect {
 	case wire.Anthropic:
 		if len(h[hAnthropicVersion]) == 0 {
 			h[hAnthropicVersion] = valueVersion
 		}
-		if !t.APIKey.Empty() {
-			h[hXAPIKey] = []string{t.APIKey.Reveal()}
+		if !secret.Empty() {
+			h[hXAPIKey] = []string{secret.Reveal()}
 		}
 	default:
-		if !t.APIKey.Empty() {
-			h[hAuthorization] = []string{"Bearer " + t.APIKey.Reveal()}
+		if !secret.Empty() {
+			h[hAuthorization] = []string{"Bearer " + secret.Reveal()}
 		}
 	}
 	if t.MetricsEvery > 0 {

@@ -24,7 +24,9 @@ type Target struct {
 	BaseURL *url.URL
 	// APIKey is sent as bearer token to openai, as x-api-key to anthropic. An
 	// empty one is not sent.
-	APIKey  sluice.Secret
+	APIKey sluice.Secret
+	// Keys are sent in its place to requests that name one of them.
+	Keys    map[string]sluice.Secret
 	Dialect wire.Dialect
 	// Engine names the server where it is known ("vllm", "sglang", "llamacpp",
 	// "ollama"); empty for a hosted provider.
@@ -134,6 +136,14 @@ func (t *Target) Validate() error {
 		return fmt.Errorf("dialect %q is unknown: use openai or anthropic", t.Dialect)
 	}
 	return nil
+}
+
+// secret is the credential of a name, else the target's own.
+func (t *Target) secret(key string) sluice.Secret {
+	if s, ok := t.Keys[key]; ok {
+		return s
+	}
+	return t.APIKey
 }
 
 // url is the address of a path below the base.

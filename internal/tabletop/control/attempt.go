@@ -108,7 +108,7 @@ func (g *Gateway) Failed(now time.Time, c *Call, input, cached sluice.Tokens, f 
 	if c.seen > 0 || f.Final {
 		return engine.Next{Step: engine.Fail, Denied: route.DeniedCause}
 	}
-	n := g.eng.AttemptEnded(now, c.ID, engine.Result{Reason: f.Reason, RetryAfter: f.RetryAfter, Usage: u, Cost: high})
+	n := g.eng.AttemptEnded(now, c.ID, engine.Result{Reason: f.Reason, RetryAfter: f.RetryAfter, Overload: f.Overload, Usage: u, Cost: high})
 	c.add(u, cost, high) // it has been posted: the settlement adds nothing to it
 	c.running = false
 	return n

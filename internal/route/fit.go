@@ -1,0 +1,125 @@
+package route
+
+import (
+	"time"
+
+	"sluice"
+)
+
+// Fit tells why the backend may be given nothing at all now, Chosen if it may.
+func (p *Place) Fit(now time.Time) Left {
+	now = p.tick(now)
+	switch {
+	case p.Health.off:
+		return Chosen
+	case !p.Health.Usable(now):
+		return LeftUnhealthy
+	case p.shunned && !(p.Health.due(now) && !p.domain.probing()):
+		return LeftDomain
+	}
+	paused := false
+	for _, l := range p.lanes {
+		if !l.gone && l.usable(now) {
+			return Chosen
+		}
+		paused = paused || !l.gone && l.state() == CredentialUsable
+	}
+	if paused { // by a 429
+		return LeftUnhealthy
+	}
+	return LeftParked
+}
+
+// Serves reports whether the backend takes requests, and more than a probe.
+func (p *Place) Serves(now time.Time) bool {
+	return p.Backend.Weight > 0 && p.Fit(now) == Chosen && !p.Health.Open()
+}
+
+// Avoided reports whether the backend's domain has failed: it is to be given a
+// request only where there is no other.
+func (p *Place) Avoided() bool { return p.domain != nil && p.domain.open && !p.Health.off }
+
+// Cooling reports whether the backend is kept out, and until when as far as that is
+// by time alone.
+func (p *Place) Cooling(now time.Time) (until time.Time, cooling bool) {
+	now = p.tick(now)
+	if p.Health.off {
+		return time.Time{}, false
+	}
+	var keys time.Time
+	for i, l := range p.lanes {
+		if at := l.until(); !l.gone && (i == 0 || at.Before(keys)) {
+			keys = at
+		}
+	}
+	if until, _ = p.Health.Cooling(now); keys.After(until) {
+		until = keys
+	}
+	return until, now.Before(until)
+}
+
+// State is how the backend is, in a word: "healthy"; "cooling", its breaker being
+// open or having asked for a pause; "probing"; "ramping"; "held", in use though it
+// fails, since its pool has no other; "avoided", its failure domain having failed;
+// "parked" or "disabled", for want of a credential.
+func (p *Place) State(now time.Time) string {
+	now = p.tick(now)
+	h := &p.Health
+	switch {
+	case h.off:
+		return "healthy"
+	case h.probing:
+		return "probing"
+	case now.Before(h.paused) || h.phase == open:
+		return "cooling"
+	}
+	switch p.Fit(now) {
+	case LeftUnhealthy:
+		return "cooling"
+	case LeftDomain:
+		return "avoided"
+	case LeftParked:
+		for _, l := range p.lanes {
+			if !l.gone && l.state() == CredentialParked {
+				return string(CredentialParked)
+			}
+		}
+		return string(CredentialDisabled)
+	}
+	switch {
+	case h.held:
+		return "held"
+	case h.Share(now) < 1000:
+		return "ramping"
+	}
+	return "healthy"
+}
+
+// Ended learns from an attempt's end: for the breaker, and for the credential. It
+// reports whether what the backend may be given has changed. Call Give next.
+func (p *Place) Ended(now time.Time, t *Taken, e Ending) (changed bool) {
+	now = p.tick(now)
+	e.slow, e.trip, e.probe = t.begun.slow, t.trip, t.probe
+	changed = p.endLane(now, t, e.Why)
+	if e.Why == sluice.UpstreamLimited && !e.Overload {
+		changed = p.pauseLane(now, t.lane, e.RetryAfter) || changed
+		e.RetryAfter = 0
+	}
+	changed = p.Health.ended(now, e) || changed
+	p.rejoin = p.rejoin || changed && (p.Health.phase != closed || p.Fit(now) != Chosen)
+	return changed
+}
+
+// Probed takes the outcome of a probe outside of requests. It reports whether that
+// changed what the backend may be given.
+func (p *Place) Probed(now time.Time, ok bool) (changed bool) {
+	now = p.tick(now)
+	changed = p.Health.probed(now, ok)
+	p.rejoin = p.rejoin || changed
+	return changed
+}
+
+// Pause keeps the backend out for a while: it asked for it. It only lengthens.
+func (p *Place) Pause(now time.Time, d time.Duration) {
+	p.rejoin = p.Health.pause(p.tick(now), d) || p.rejoin
+}

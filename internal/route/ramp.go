@@ -1,0 +1,40 @@
+package route
+
+import "time"
+
+// Ease leaves out what a breaker lets no more go to, of places for which left is
+// Chosen: one whose ramp lasts gets its next request when its turn has come, if
+// another can serve. It returns the index of a place that is due its probe, which
+// is to get the request: -1 if there is none.
+func Ease(now time.Time, places []*Place, left []Left) (probe int) {
+	probe = -1
+	var least uint64
+	some := false
+	for i, p := range places {
+		if left[i] != Chosen {
+			continue
+		}
+		if p.Health.due(now) {
+			probe = i
+			break
+		}
+		if p.Health.Share(now) >= 1000 && !p.rejoin && (!some || p.turn < least) {
+			least, some = p.turn, true
+		}
+	}
+	if probe >= 0 || !some {
+		return probe
+	}
+	for i, p := range places {
+		if left[i] != Chosen {
+			continue
+		}
+		if p.rejoin {
+			p.turn, p.rejoin = max(p.turn, least), false
+		}
+		if p.Health.Share(now) < 1000 && p.turn > least {
+			left[i] = LeftRamping
+		}
+	}
+	return -1
+}
