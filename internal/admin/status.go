@@ -42,27 +42,32 @@ type JournalStatus struct {
 
 // Status is one picture of the gateway.
 type Status struct {
-	State         string         `json:"state" enum:"ready,degraded,starting,draining"`
-	Build         Build          `json:"build"`
-	At            time.Time      `json:"at"`
-	UptimeSeconds float64        `json:"uptime_seconds"`
-	Config        ConfigStatus   `json:"config"`
-	Policy        string         `json:"policy" doc:"Version of the routing table"`
-	Snapshot      SnapshotStatus `json:"snapshot"`
-	Journal       JournalStatus  `json:"journal"`
-	Dependencies  []Dependency   `json:"dependencies"`
-	Open          int            `json:"open" doc:"Requests that wait or run"`
-	Running       int            `json:"running" doc:"Requests on a backend"`
-	Expired       int            `json:"expired" doc:"Expired holds that may still settle late"`
-	Pools         []PoolStatus   `json:"pools" doc:"Those with a backend that is not healthy first, then the busiest"`
-	MorePools     int            `json:"more_pools,omitempty" doc:"Pools beyond the limit, of at most 1000"`
-	Top           []Account      `json:"top" doc:"The busiest counters"`
-	MoreTop       int            `json:"more_top,omitempty" doc:"Scopes with requests beyond the limit, of at most 1000"`
+	State           string             `json:"state" enum:"ready,degraded,starting,draining"`
+	Build           Build              `json:"build"`
+	At              time.Time          `json:"at"`
+	UptimeSeconds   float64            `json:"uptime_seconds"`
+	Config          ConfigStatus       `json:"config"`
+	Policy          string             `json:"policy" doc:"Version of the routing table"`
+	Snapshot        SnapshotStatus     `json:"snapshot"`
+	Journal         JournalStatus      `json:"journal"`
+	Dependencies    []Dependency       `json:"dependencies"`
+	Open            int                `json:"open" doc:"Requests that wait or run"`
+	Running         int                `json:"running" doc:"Requests on a backend"`
+	Expired         int                `json:"expired" doc:"Expired holds that may still settle late"`
+	Pools           []PoolStatus       `json:"pools" doc:"Those with a backend that is not healthy first, then the busiest"`
+	MorePools       int                `json:"more_pools,omitempty" doc:"Pools beyond the limit, of at most 1000"`
+	Domains         []DomainStatus     `json:"domains,omitempty" doc:"Failure domains, those that have failed first"`
+	MoreDomains     int                `json:"more_domains,omitempty" doc:"Beyond the limit"`
+	Credentials     []CredentialStatus `json:"credentials,omitempty" doc:"Of providers, those that are out first"`
+	MoreCredentials int                `json:"more_credentials,omitempty" doc:"Beyond the limit"`
+	Top             []Account          `json:"top" doc:"The busiest counters"`
+	MoreTop         int                `json:"more_top,omitempty" doc:"Scopes with requests beyond the limit, of at most 1000"`
 }
 
 // PoolStatus is one pool and its queue.
 type PoolStatus struct {
 	Pool          string           `json:"pool"`
+	Failed        bool             `json:"failed,omitempty" doc:"None of its backends takes requests"`
 	Waiting       int              `json:"waiting"`
 	ByClass       map[string]int   `json:"by_class"`
 	QueuedBytes   int64            `json:"queued_bytes"`
@@ -85,12 +90,14 @@ type PoolStatus struct {
 // BackendStatus is one backend's load and health.
 type BackendStatus struct {
 	Backend        string        `json:"backend"`
-	Health         string        `json:"health" doc:"healthy, cooling or probing"`
+	Health         string        `json:"health" doc:"healthy, cooling, probing, ramping, held, avoided, parked or disabled"`
+	Share          float64       `json:"share" doc:"Part of its share of requests that it may have, less than 1 while it comes back"`
+	Domain         string        `json:"domain,omitempty" doc:"Failure domain"`
 	Running        int64         `json:"running"`
 	Concurrency    int64         `json:"concurrency" doc:"Its capacity"`
 	KVTokens       sluice.Tokens `json:"kv_tokens"`
 	PrefillTokens  sluice.Tokens `json:"prefill_tokens"`
-	RetryInSeconds float64       `json:"retry_in_seconds,omitempty" doc:"Until a cooling backend gets a probe"`
+	RetryInSeconds float64       `json:"retry_in_seconds,omitempty" doc:"Until a backend that is out may be given something"`
 	Retired        bool          `json:"retired,omitempty" doc:"No longer configured; it finishes what it runs"`
 }
 
@@ -159,6 +166,7 @@ func (a *API) statusNow(limit int) Status {
 		return cmp.Or(cmp.Compare(q.broken(), p.broken()), cmp.Compare(q.Waiting, p.Waiting), cmp.Compare(q.running(), p.running()))
 	})
 	s.Pools, s.MorePools = cut(s.Pools, limit)
+	s.health(&v, limit)
 	for i := range v.Top {
 		s.Top = append(s.Top, accountView(&v.Top[i]))
 	}
@@ -219,7 +227,7 @@ func stateOf(r *Runtime) string {
 
 func poolView(p *engine.PoolView, limit int) PoolStatus {
 	out := PoolStatus{
-		Pool: string(p.ID), Waiting: p.Waiting, ByClass: make(map[string]int, sluice.NumClasses), QueuedBytes: p.Bytes, QueuedWork: p.Work,
+		Pool: string(p.ID), Failed: p.Failed, Waiting: p.Waiting, ByClass: make(map[string]int, sluice.NumClasses), QueuedBytes: p.Bytes, QueuedWork: p.Work,
 		OldestSeconds: p.Oldest.Seconds(), WaitSeconds: p.Wait.Seconds(),
 		Enqueued: p.Counts.Enqueued, Dispatched: p.Counts.Dispatched, Cancelled: p.Counts.Cancelled, Rejected: p.Counts.Rejected, Moved: p.Counts.Moved,
 		Backends: make([]BackendStatus, 0, len(p.Backends)),
@@ -231,7 +239,7 @@ func poolView(p *engine.PoolView, limit int) PoolStatus {
 	for i := range p.Backends {
 		b := &p.Backends[i]
 		out.Backends = append(out.Backends, BackendStatus{
-			Backend: string(b.ID), Health: b.Health, Running: b.Running, Concurrency: b.Concurrency, KVTokens: b.KVTokens, PrefillTokens: b.Prefill,
+			Backend: string(b.ID), Health: b.Health, Share: float64(b.Share) / 1000, Domain: b.Domain, Running: b.Running, Concurrency: b.Concurrency, KVTokens: b.KVTokens, PrefillTokens: b.Prefill,
 			RetryInSeconds: b.RetryIn.Seconds(), Retired: b.Retired,
 		})
 	}

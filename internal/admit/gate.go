@@ -27,7 +27,8 @@ type Hooks struct {
 	Ended    func(engine.Call, engine.Result)  // every attempt that Next ended
 	Settled  func(engine.Call, engine.Actual, error)
 	Released func(engine.Call, sluice.Reason)
-	Expired  func(sluice.RequestID) // a hold ran out without activity; on any goroutine
+	Expired  func(sluice.RequestID)    // a hold ran out without activity; on any goroutine
+	Health   func(engine.HealthChange) // what a backend may be given has changed; on any goroutine
 }
 
 // Gate is the waiting room. It is safe for concurrent use.
@@ -89,10 +90,10 @@ func (g *Gate) Admit(ctx context.Context, c engine.Call) (*Grant, error) {
 		return nil, g.refuse(c, v.Err, v.Limits)
 	}
 	ch := g.expect(c.ID)
-	expired := g.advance(now)
+	told := g.advance(now)
 	place, granted := g.atOnce(ch)
 	g.mu.Unlock()
-	g.tellExpired(expired)
+	g.tell(told)
 	if g.hooks.Queued != nil {
 		g.hooks.Queued(c, v)
 	}
@@ -106,9 +107,9 @@ func (g *Gate) Admit(ctx context.Context, c engine.Call) (*Grant, error) {
 		g.mu.Lock()
 		now := time.Now()
 		g.eng.Cancel(now, c.ID, err.Reason) // no more than a look-up if the engine has ended it
-		expired := g.advance(now)
+		told := g.advance(now)
 		g.mu.Unlock()
-		g.tellExpired(expired)
+		g.tell(told)
 		return nil, g.refuse(c, err, place.Limits)
 	}
 	if g.hooks.Granted != nil {
@@ -170,25 +171,30 @@ func (g *Gate) atOnce(ch chan engine.Grant) (place engine.Grant, ok bool) {
 // advance lets the engine decide, delivers what it did and sees that the sleeper
 // wakes in time. now is when the engine was told what happened: read anew it is
 // some nanoseconds later, and for a request that may not wait that is too late.
-// It returns the requests whose hold ran out, for tellExpired. REQUIRES: mu is
-// held.
-func (g *Gate) advance(now time.Time) (expired []sluice.RequestID) {
-	expired = g.deliver(now)
+// It returns what is to be told of once mu is not held any more. REQUIRES: mu is held.
+func (g *Gate) advance(now time.Time) news {
+	n := g.deliver(now)
 	g.arm()
-	return expired
+	return n
+}
+
+// news is what the engine did that no caller waits for.
+type news struct {
+	expired []sluice.RequestID // their holds ran out
+	health  []engine.HealthChange
 }
 
 // deliver lets the engine decide and hands each grant to its caller. A place whose
 // caller has just left finds no waiter; the caller gives it back itself. REQUIRES:
 // mu is held.
-func (g *Gate) deliver(now time.Time) (expired []sluice.RequestID) {
+func (g *Gate) deliver(now time.Time) (n news) {
 	for _, place := range g.eng.Advance(now) {
 		if ch, ok := g.waiters[place.ID]; ok {
 			delete(g.waiters, place.ID)
 			place.Candidates, place.Limits = slices.Clone(place.Candidates), slices.Clone(place.Limits) // the engine's memory
 			ch <- place
 		} else if place.Err != nil && place.Err.Reason == sluice.HoldExpired {
-			expired = append(expired, place.ID)
+			n.expired = append(n.expired, place.ID)
 		}
 	}
 	if len(g.idle) > 0 && g.eng.Open() == 0 {
@@ -197,7 +203,8 @@ func (g *Gate) deliver(now time.Time) (expired []sluice.RequestID) {
 		}
 		g.idle = nil
 	}
-	return expired
+	n.health = g.eng.HealthChanges()
+	return n
 }
 
 // arm wakes the sleeper if it would sleep too long. REQUIRES: mu is held.
@@ -225,11 +232,11 @@ func (g *Gate) sleep() {
 		case <-timer.C:
 		}
 		g.mu.Lock()
-		expired := g.deliver(time.Now())
+		told := g.deliver(time.Now())
 		at, ok := g.eng.NextWake()
 		g.armed = at
 		g.mu.Unlock()
-		g.tellExpired(expired)
+		g.tell(told)
 		if ok {
 			timer.Reset(max(0, time.Until(at)))
 		} else {
@@ -238,12 +245,16 @@ func (g *Gate) sleep() {
 	}
 }
 
-func (g *Gate) tellExpired(ids []sluice.RequestID) {
-	if g.hooks.Expired == nil {
-		return
+func (g *Gate) tell(n news) {
+	if g.hooks.Expired != nil {
+		for _, id := range n.expired {
+			g.hooks.Expired(id)
+		}
 	}
-	for _, id := range ids {
-		g.hooks.Expired(id)
+	if g.hooks.Health != nil {
+		for _, c := range n.health {
+			g.hooks.Health(c)
+		}
 	}
 }
 
@@ -290,9 +301,9 @@ func (g *Gate) Swap(t *route.Table) error {
 	g.mu.Lock()
 	now := time.Now()
 	g.eng.Swap(now, plan)
-	expired := g.advance(now)
+	told := g.advance(now)
 	g.mu.Unlock()
-	g.tellExpired(expired)
+	g.tell(told)
 	return nil
 }
 
@@ -301,9 +312,9 @@ func (g *Gate) Observe(s engine.Signal) {
 	g.mu.Lock()
 	now := time.Now()
 	g.eng.Observe(now, s)
-	expired := g.advance(now)
+	told := g.advance(now)
 	g.mu.Unlock()
-	g.tellExpired(expired)
+	g.tell(told)
 }
 
 // Dump is a bounded picture of all pools; see engine.Engine.Dump.

@@ -49,9 +49,9 @@ func (g *Grant) Next(ctx context.Context, r engine.Result) error {
 	if next.Step == engine.Queue && !closed {
 		ch = gate.expect(g.call.ID)
 	}
-	expired := gate.advance(now)
+	told := gate.advance(now)
 	gate.mu.Unlock()
-	gate.tellExpired(expired)
+	gate.tell(told)
 	if gate.hooks.Ended != nil {
 		gate.hooks.Ended(g.call, r)
 	}
@@ -85,12 +85,12 @@ func (g *Grant) Progress(u sluice.Usage) engine.Directive {
 	gate.mu.Lock()
 	now := time.Now()
 	d := gate.eng.Progress(now, g.call.ID, u)
-	var expired []sluice.RequestID
+	var told news
 	if d.Advance {
-		expired = gate.advance(now)
+		told = gate.advance(now)
 	}
 	gate.mu.Unlock()
-	gate.tellExpired(expired)
+	gate.tell(told)
 	return d
 }
 
@@ -113,9 +113,9 @@ func (g *Grant) Settle(a engine.Actual) error {
 	gate.mu.Lock()
 	now := time.Now()
 	err := gate.eng.Settle(now, g.call.ID, a)
-	expired := gate.advance(now)
+	told := gate.advance(now)
 	gate.mu.Unlock()
-	gate.tellExpired(expired)
+	gate.tell(told)
 	if gate.hooks.Settled != nil {
 		gate.hooks.Settled(g.call, a, err)
 	}
@@ -133,9 +133,9 @@ func (g *Grant) Release(why sluice.Reason) {
 	gate.mu.Lock()
 	now := time.Now()
 	gate.eng.Cancel(now, g.call.ID, why)
-	expired := gate.advance(now)
+	told := gate.advance(now)
 	gate.mu.Unlock()
-	gate.tellExpired(expired)
+	gate.tell(told)
 	if gate.hooks.Released != nil {
 		gate.hooks.Released(g.call, why)
 	}

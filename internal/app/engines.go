@@ -44,10 +44,16 @@ func (a *App) engines() (out []scrape.Engine) {
 	return out
 }
 
+// takesWork reports whether a backend in such a state is given requests.
+func takesWork(health string) bool {
+	return health == "healthy" || health == "ramping" || health == "held"
+}
+
 // backendLevel is what the metrics show of a backend.
 func backendLevel(b *engine.BackendView) telemetry.BackendLevel {
 	l := telemetry.BackendLevel{
-		Backend: b.ID, Inflight: b.Running, KVTokens: b.KVTokens, Healthy: b.Health == "healthy", Limit: b.Concurrency,
+		Backend: b.ID, Inflight: b.Running, KVTokens: b.KVTokens, Healthy: takesWork(b.Health), Limit: b.Concurrency,
+		Share: float64(b.Share) / 1000, Held: b.Health == "held",
 		Retries: b.Retries, Bounded: b.RetriesBounded,
 		KVUsage: float64(max(b.KVPermille, 0)) / 1000, KVUsageTold: b.KVPermille >= 0,
 	}

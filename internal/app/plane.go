@@ -137,6 +137,7 @@ func (a *App) levels() telemetry.Levels {
 	keys := a.keeper.Snapshot()
 	l := telemetry.Levels{
 		JournalEntries: int(lag.Entries), JournalAge: lag.Age, JournalOpen: lag.Open,
+		Health:      telemetry.Health{Domains: view.Domains, Credentials: view.Credentials},
 		RetryBudget: view.Retries, RetryBudgetBounded: view.RetriesBounded,
 		Tenants: keys.Tenants(), Keys: keys.Keys(), Ready: a.ready.Load() && !a.draining.Load(),
 	}
@@ -144,7 +145,7 @@ func (a *App) levels() telemetry.Levels {
 		l.SnapshotAge = time.Since(health.Checked)
 	}
 	for _, p := range view.Pools {
-		level := telemetry.PoolLevel{Pool: p.ID, Classes: p.Classes, Contracts: p.Contracts, Gathering: p.Gathering != nil}
+		level := telemetry.PoolLevel{Pool: p.ID, Classes: p.Classes, Contracts: p.Contracts, Failed: p.Failed, Gathering: p.Gathering != nil}
 		for _, b := range p.Backends {
 			level.Inflight += b.Running
 			l.Backends = append(l.Backends, backendLevel(&b))

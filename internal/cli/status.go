@@ -152,6 +152,7 @@ func statusText(s *admin.Status) (string, error) {
 			fmt.Fprintf(&b, "%s is %s: %s\n", plain(d.Name), d.State, plain(d.Detail))
 		}
 	}
+	outText(&b, s)
 	for _, p := range s.Snapshot.Problems {
 		fmt.Fprintf(&b, "record: %s\n", plain(p))
 	}
@@ -160,11 +161,7 @@ func statusText(s *admin.Status) (string, error) {
 		p := &s.Pools[i]
 		for j := range p.Backends {
 			k := &p.Backends[j]
-			health := k.Health
-			if k.RetryInSeconds > 0 {
-				health += " " + span(k.RetryInSeconds)
-			}
-			row := []string{"", "", "", "", k.Backend, health, count(k.Running), count(k.Concurrency), count(k.KVTokens)}
+			row := []string{"", "", "", "", k.Backend, healthText(k), count(k.Running), count(k.Concurrency), count(k.KVTokens)}
 			if j == 0 {
 				copy(row, []string{p.Pool, count(p.Waiting), span(p.OldestSeconds), span(p.WaitSeconds)})
 			}

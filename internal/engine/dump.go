@@ -39,6 +39,7 @@ func (e *Engine) Dump(now time.Time, z Zoom, limit int) View {
 			e.zoom(now, &v, p, z.Tenant, limit)
 		}
 	default:
+		e.health(now, &v, limit)
 		for _, p := range e.pools[:min(limit, len(e.pools))] {
 			pv := p.view(now, limit)
 			if !z.Levels {
@@ -82,7 +83,7 @@ func (e *Engine) zoom(now time.Time, v *View, p *pool, of sluice.TenantID, limit
 func (p *pool) view(now time.Time, limit int) PoolView {
 	v := PoolView{
 		ID: p.id, Waiting: p.queue.Len(), ByClass: p.queue.Waiting(), Bytes: p.queue.Bytes(), Work: p.queue.Work(),
-		Oldest: p.queue.Oldest(now), Counts: p.queue.Counts(), Classes: p.queue.Classes(now), Contracts: p.queue.Contracts(now),
+		Failed: len(p.places) > 0 && !p.serving(now), Oldest: p.queue.Oldest(now), Counts: p.queue.Counts(), Classes: p.queue.Classes(now), Contracts: p.queue.Contracts(now),
 	}
 	if p.queue.Len() > 0 || !p.open(now) {
 		v.Wait = p.queue.Drain(p.running(), nil)
@@ -105,7 +106,7 @@ func (p *pool) view(now time.Time, limit int) PoolView {
 		}
 		b := BackendView{
 			ID: pl.Backend.ID, Running: pl.Running(), Concurrency: pl.Slots(),
-			KVTokens: pl.KV(), Prefill: pl.Prefill(), Health: pl.State(now), Retired: pl.Retired,
+			KVTokens: pl.KV(), Prefill: pl.Prefill(), Health: pl.State(now), Share: pl.Health.Share(now), Domain: pl.Backend.Domain, Retired: pl.Retired,
 		}
 		if until, cooling := pl.Cooling(now); cooling {
 			b.RetryIn = until.Sub(now)

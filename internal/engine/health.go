@@ -58,6 +58,52 @@ const (
 	stateFailed  = "failed"
 )
 
+// DomainView is one failure domain.
+type DomainView struct {
+	Name     string
+	Failed   bool // it is avoided while there is another
+	Open, Of int  // its backends whose breakers are open, and all that take work
+}
+
+// CredentialView is one credential of a provider, or, with Backend, what is known of
+// it at that backend alone.
+type CredentialView struct {
+	ID      string
+	Backend sluice.BackendID
+	State   route.CredentialState
+	RetryIn time.Duration // until one request tries it
+}
+
+// health adds failure domains, and the credentials of which anything is to be told.
+func (e *Engine) health(now time.Time, v *View, limit int) {
+	for _, d := range e.domains[:min(limit, len(e.domains))] {
+		open, of := d.Failing()
+		v.Domains = append(v.Domains, DomainView{d.Name, d.Open(), open, of})
+	}
+	seen := make(map[string]bool)
+	for _, p := range e.pools {
+		for _, pl := range p.places {
+			e.keyViews = pl.Keys(now, e.keyViews[:0])
+			for i := range e.keyViews {
+				k := &e.keyViews[i]
+				if len(pl.Backend.Keys) == 0 && k.State == route.CredentialUsable || !k.Here && seen[k.ID] || len(v.Credentials) >= limit {
+					continue
+				}
+				c := CredentialView{ID: k.ID, State: k.State}
+				if k.Here {
+					c.Backend = pl.Backend.ID
+				} else {
+					seen[k.ID] = true
+				}
+				if k.State != route.CredentialUsable {
+					c.RetryIn = max(0, k.Until.Sub(now))
+				}
+				v.Credentials = append(v.Credentials, c)
+			}
+		}
+	}
+}
+
 // healthChanged judges failure domains and pools, lets requests in pools without a
 // backend look for another, and finds the next end of a cool-down.
 func (e *Engine) healthChanged(now time.Time) {
@@ -72,7 +118,11 @@ func (e *Engine) healthChanged(now time.Time) {
 	e.tellHealth(now)
 	for _, p := range e.pools {
 		for _, pl := range p.places {
-			if until, cooling := pl.Cooling(now); cooling && (e.cools.IsZero() || until.Before(e.cools)) {
+			until, changes := pl.Cooling(now)
+			if !changes {
+				until, changes = pl.RampEnds(now)
+			}
+			if changes && (e.cools.IsZero() || until.Before(e.cools)) {
 				e.cools = until
 			}
 		}

@@ -35,6 +35,9 @@ type View struct {
 	Retries        int64 // that the budget of all has room for
 	RetriesBounded bool  // else there is no budget
 
+	Domains     []DomainView     // by name; of the zoom on all pools
+	Credentials []CredentialView // likewise
+
 	Pools    []PoolView
 	Top      []AccountView // busiest first, by requests that wait or run; of the zoom on all pools
 	Requests []RequestView // of the zooms on a request, a pool or a tenant
@@ -47,6 +50,7 @@ type PoolView struct {
 	ByClass   [sluice.NumClasses]int
 	Bytes     int64
 	Work      sluice.Tokens
+	Failed    bool          // none of its backends takes requests
 	Oldest    time.Duration // how long its oldest request has waited
 	Wait      time.Duration // predicted for an arrival
 	Counts    sched.Counts
@@ -78,8 +82,10 @@ type BackendView struct {
 	Concurrency    int64
 	KVTokens       sluice.Tokens
 	Prefill        sluice.Tokens
-	Health         string        // "healthy", "cooling", "probing"
-	RetryIn        time.Duration // until a cooling backend gets a probe
+	Health         string        // a word of route.Place.State
+	RetryIn        time.Duration // until a backend that is out may be given something
+	Share          int64         // of its share that it may have, in thousandths: less than 1000 while it comes back
+	Domain         string        // failure domain; empty is its own
 	Adaptive       bool          // Concurrency is found from its answers
 	TokenTime      time.Duration // objective of an adaptive limit, 0 while it is not known
 	KVCapacity     sluice.Tokens // memory, 0 if it is not known

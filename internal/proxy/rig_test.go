@@ -57,6 +57,8 @@ type place struct {
 	domain    string
 	region    string
 	lacks     route.Needs
+	keys      []string
+	slots     int64 // 0 is found
 }
 
 // setup is what a rig is made of.
@@ -113,14 +115,21 @@ func newRig(t *testing.T, s setup) *rig {
 			p.dialect = wire.OpenAI
 		}
 		id := sluice.BackendID(fmt.Sprintf("b%d", i))
-		b := &route.Backend{ID: id, Provider: "p", Model: "up", Dialect: string(p.dialect), Weight: 1, Price: row, Context: 200_000, MaxOutput: 4096, StopsOnCancel: !p.runsOn, Longest: s.longest, Domain: p.domain, Region: p.region, Lacks: p.lacks}
+		b := &route.Backend{
+			ID: id, Provider: "p", Model: "up", Dialect: string(p.dialect), Weight: 1, Price: row, Context: 200_000, MaxOutput: 4096, StopsOnCancel: !p.runsOn,
+			Longest: s.longest, Domain: p.domain, Region: p.region, Lacks: p.lacks, Capacity: route.Capacity{Concurrency: p.slots},
+		}
 		pool := main
 		if p.fallback {
 			pool = spare
 		}
 		pool.Backends = append(pool.Backends, b)
 		base, _ := url.Parse("http://" + string(id) + "/v1")
-		targets[id] = &upstream.Target{BaseURL: base, APIKey: sluice.NewSecret(upstreamSecret), Dialect: p.dialect, Engine: p.engine, Timeouts: p.timeouts, LostBound: p.lostBound}
+		targets[id] = &upstream.Target{BaseURL: base, APIKey: sluice.NewSecret(upstreamSecret), Dialect: p.dialect, Engine: p.engine, Timeouts: p.timeouts, LostBound: p.lostBound, Keys: map[string]sluice.Secret{}}
+		for _, k := range p.keys {
+			b.Keys = append(b.Keys, route.Key{ID: k})
+			targets[id].Keys[k] = sluice.NewSecret(upstreamSecret + "-" + k)
+		}
 	}
 	table := &route.Table{
 		Version: "t1", Retries: s.retries, Pools: map[sluice.PoolID]*route.Pool{"main": main},

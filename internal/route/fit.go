@@ -58,6 +58,15 @@ func (p *Place) Cooling(now time.Time) (until time.Time, cooling bool) {
 	return until, now.Before(until)
 }
 
+// RampEnds is when a backend that comes back has all of its share; false if none does.
+func (p *Place) RampEnds(now time.Time) (time.Time, bool) {
+	h := &p.Health
+	if h.phase != ramping || h.off || h.Share(p.tick(now)) >= 1000 {
+		return time.Time{}, false
+	}
+	return h.ramp.Add(h.rules().Ramp), true
+}
+
 // State is how the backend is, in a word: "healthy"; "cooling", its breaker being
 // open or having asked for a pause; "probing"; "ramping"; "held", in use though it
 // fails, since its pool has no other; "avoided", its failure domain having failed;

@@ -29,6 +29,7 @@ func (h Hooks) Gate() admit.Hooks {
 				h.Metrics.Ceiling(c.Model)
 			}
 		},
+		Health: h.healthChanged,
 		Expired: func(id sluice.RequestID) {
 			h.Log.Warn("hold expired", slog.String("request_id", string(id)))
 		},

@@ -16,6 +16,8 @@ type Levels struct {
 	Pools    []PoolLevel
 	Backends []BackendLevel
 
+	Health Health
+
 	RetryBudget        int64 // retries that there is room for in all
 	RetryBudgetBounded bool  // else no budget is in force
 
@@ -34,6 +36,7 @@ type PoolLevel struct {
 	Inflight  int64
 	Classes   [sluice.NumClasses]sched.ClassView
 	Contracts []sched.ContractView
+	Failed    bool // none of its backends takes requests
 	Gathering bool // capacity is kept for a request that lacks it
 }
 
@@ -43,9 +46,11 @@ type BackendLevel struct {
 	Inflight int64
 	KVTokens sluice.Tokens
 	Healthy  bool
-	Limit    int64 // attempts that it may be given at a time
-	Retries  int64 // retries that it may be given now, other bounds aside
-	Bounded  bool  // else no retry budget is in force
+	Limit    int64   // attempts that it may be given at a time
+	Share    float64 // part of its share that it may have
+	Held     bool    // in use though it fails, as the last of its pool
+	Retries  int64   // retries that it may be given now, other bounds aside
+	Bounded  bool    // else no retry budget is in force
 
 	KVUsage     float64 // used part of its memory as the engine told last, from 0 to 1
 	KVUsageTold bool
@@ -59,6 +64,7 @@ type levels struct {
 
 	inflight                                       *prometheus.Desc
 	queue                                          queueDescs
+	healths                                        healthDescs
 	backendInflight, backendKV, backendHealthy     *prometheus.Desc
 	backendLimit, backendKVUsage, backendRate      *prometheus.Desc
 	retryBudget, backendRetryBudget                *prometheus.Desc
@@ -71,6 +77,7 @@ func newLevels(m *Metrics) *levels {
 		m:                  m,
 		inflight:           m.desc("sluice_inflight", "gauge", "Attempts in flight, by pool.", "pool"),
 		queue:              newQueueDescs(m),
+		healths:            newHealthDescs(m),
 		backendInflight:    m.desc("sluice_backend_inflight", "gauge", "Attempts in flight, by backend.", "backend"),
 		backendKV:          m.desc("sluice_backend_kv_tokens", "gauge", "Tokens of key-value memory held, by backend.", "backend"),
 		backendLimit:       m.desc("sluice_backend_limit", "gauge", "Attempts that the backend may be given at a time: configured, or found from its answers.", "backend"),
@@ -102,6 +109,7 @@ func (l *levels) Describe(ch chan<- *prometheus.Desc) {
 		ch <- d
 	}
 	l.queue.describe(ch)
+	l.healths.describe(ch)
 }
 
 // Collect implements prometheus.Collector.
@@ -117,6 +125,7 @@ func (l *levels) Collect(ch chan<- prometheus.Metric) {
 	l.pools(v.Pools, gauge)
 	l.queues(v.Pools, ch)
 	l.backends(v.Backends, gauge)
+	l.health(&v, gauge)
 	if v.RetryBudgetBounded {
 		gauge(l.retryBudget, float64(v.RetryBudget))
 	}

@@ -35,6 +35,7 @@ type Metrics struct {
 	rows     []Row
 
 	models, backends, pools *names
+	domains, credentials    *names
 	tenants                 *tenants
 	levels                  *levels
 
@@ -50,6 +51,7 @@ type Metrics struct {
 	cost          *prometheus.CounterVec
 	attempts      *prometheus.CounterVec
 	retries       *prometheus.CounterVec
+	healthChanges *prometheus.CounterVec
 	truncations   *prometheus.CounterVec
 	anomalies     *prometheus.CounterVec
 	unmarked      *prometheus.CounterVec
@@ -88,6 +90,7 @@ func New(o Options) *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
 		models:   newNames(MaxModels), backends: newNames(MaxBackends), pools: newNames(MaxPools),
+		domains: newNames(MaxDomains), credentials: newNames(MaxCredentials),
 	}
 	m.requestMetrics()
 	m.accountMetrics()
@@ -113,6 +116,7 @@ func (m *Metrics) requestMetrics() {
 	m.shadows = m.counter("sluice_shadow_refusals_total", "Requests that ran and would have been refused, or would have waited, were their limits not in shadow.", "reason", "scope", "dimension")
 	m.attempts = m.counter("sluice_upstream_attempts_total", "Calls to backends that ended; the reason is empty when one completed.", "backend", "reason")
 	m.retries = m.counter("sluice_retries_total", "Attempts that failed in a way that allows another, by the backend that failed: the decision is allowed, or why there was none.", "backend", "decision")
+	m.healthChanges = m.counter("sluice_backend_health_changes_total", "Changes of what a backend may be given, by what it was then: healthy, cooling, probing, ramping, held, avoided, parked or disabled.", "backend", "to")
 	m.truncations = m.counter("sluice_stream_truncations_total", "Streams that a backend ended before they were complete.", "backend")
 	m.unmarked = m.counter("sluice_stream_markers_added_total", "Streams that a backend ended complete but for the terminal marker, which was added.", "backend")
 }
@@ -189,6 +193,11 @@ func (m *Metrics) Declare(t *route.Table) {
 		m.pools.declare(string(id))
 		for _, b := range t.Pools[id].Backends {
 			m.backends.declare(string(b.ID))
+			keys := make([]string, len(b.Keys))
+			for i, k := range b.Keys {
+				keys[i] = k.ID
+			}
+			m.declareHealth(b.Domain, keys, b.ID)
 		}
 	}
 }

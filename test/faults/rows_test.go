@@ -81,28 +81,28 @@ var rows = []row{
 		[]string{here + "TestFault_U3_NameDoesNotResolve", "internal/egress.TestLastGoodAddress"},
 	},
 	{
-		"U4", "429 with Retry-After in seconds, as a date, 0, absurd", "elsewhere; 503 `upstream_limited`, Retry-After 1 to 60 s; the backend gets nothing for as long as it asked, at most 5 min", "none",
-		[]string{bubbles + "TestFault_U4_Limited", "internal/wire.TestRetryAfter"},
+		"U4", "429 with Retry-After in seconds, as a date, 0, absurd", "elsewhere, with another credential of the same backend too; 503 `upstream_limited`, Retry-After 1 to 60 s; the credential is not used there for as long as it asked, at most 5 min", "none",
+		[]string{bubbles + "TestFault_U4_Limited", bubbles + "TestFault_U4_PacesTheCredential", "internal/wire.TestRetryAfter"},
 	},
 	{
-		"U5", "429 without a time; account spent", "as U4 with Retry-After 1; a spent account is left alone for a minute", "none",
-		[]string{bubbles + "TestFault_U5_LimitedWithoutATime", bubbles + "TestParkedBackend"},
+		"U5", "429 without a time; account spent", "as U4 with Retry-After 1; the credential of a spent account is left alone until the time that it told, or for an hour", "none",
+		[]string{bubbles + "TestFault_U5_LimitedWithoutATime", bubbles + "TestParkedBackend", bubbles + "TestFault_U8_DisablesTheCredential"},
 	},
 	{
-		"U6", "500, 502, 503", "elsewhere; 502 or 503 `upstream_error`; after three in a row the backend cools down for 10 s", "none, or what it reported",
-		[]string{bubbles + "TestFault_U6_ServerErrors", bubbles + "TestCO1RetriesAreBounded"},
+		"U6", "500, 502, 503", "elsewhere; 502 or 503 `upstream_error`; after five in a row the backend cools down for 10 s; of a backend that answers nothing else, 100 requests with two retries are at most 110 calls", "none, or what it reported",
+		[]string{bubbles + "TestFault_U6_ServerErrors", bubbles + "TestCase_cO1_OnlyRefusals", bubbles + "TestCO1RetriesAreBounded"},
 	},
 	{
 		"U7", "529 overloaded", "elsewhere; 503 `upstream_limited`; no second attempt there", "none",
 		[]string{bubbles + "TestFault_U7_Overloaded"},
 	},
 	{
-		"U8", "400, 404, 413, 422; 401, 403", "the client's mistake as the backend wrote it, and never elsewhere; the operator's credential: elsewhere, else 503 `upstream_refused`, and the backend is left alone for a minute", "none",
-		[]string{bubbles + "TestFault_U8_Refused", bubbles + "TestParkedBackend", bubbles + "TestRefusalPassesAsItIs"},
+		"U8", "400, 404, 413, 422; 401, 403", "the client's mistake as the backend wrote it, and never elsewhere; the operator's credential: elsewhere, else 503 `upstream_refused`, and the credential is disabled until a reload, or for an hour; another of the same backend serves meanwhile", "none",
+		[]string{bubbles + "TestFault_U8_Refused", bubbles + "TestFault_U8_DisablesTheCredential", bubbles + "TestParkedBackend", bubbles + "TestRefusalPassesAsItIs"},
 	},
 	{
 		"U9", "no headers", "elsewhere at the deadline, to the millisecond; 504 `upstream_timeout`", "estimated",
-		[]string{bubbles + "TestFault_U9_NoHeaders", bubbles + "TestCS2FallbackFromASilentBackend"},
+		[]string{bubbles + "TestFault_U9_NoHeaders", bubbles + "TestCS2FallbackFromASilentBackend", bubbles + "TestCase_cO6_BlackHole"},
 	},
 	{
 		"U9", "no headers from a whole failure domain", "in another domain within one deadline, though other backends of the failed one come first", "estimated, one attempt for each call until the breakers open",
@@ -133,8 +133,8 @@ var rows = []row{
 		[]string{bubbles + "TestFault_U15_ErrorInA200BeforeContent", bubbles + "TestErrorBeforeContentFallsBack", bubbles + "TestCS8ErrorsInStreamCount"},
 	},
 	{
-		"U16", "error object after content", "cut with `upstream_error`", "counted or estimated",
-		[]string{bubbles + "TestFault_U16_ErrorAfterContent"},
+		"U16", "error object after content", "cut with `upstream_error`; it counts against the backend", "counted or estimated",
+		[]string{bubbles + "TestFault_U16_ErrorAfterContent", bubbles + "TestCase_cS8_ErrorsInStreams"},
 	},
 	{
 		"U17", "event that is not JSON", "before content elsewhere, else 502 `upstream_malformed`; after it cut with that; its bytes reach nobody", "counted or estimated",
@@ -191,6 +191,14 @@ var rows = []row{
 	{
 		"U30", "answer in one piece that is huge, or drips", "502 `upstream_too_large` beyond 32 MiB; 504 `upstream_timeout` at the deadline", "estimated",
 		[]string{bubbles + "TestFault_U30_LargeOrSlowBody"},
+	},
+	{
+		"U31", "backend restarts", "one request is its probe; then its share of slots and turns climbs from 10 % to all over 30 s, and others take the rest", "–",
+		[]string{bubbles + "TestFault_U31_ComesBackByARamp", "internal/route.TestRampShare", "test/live.TestOutageOf30s"},
+	},
+	{
+		"U32", "engine's metrics stale or lying", "nothing: our own count is the authority, a hint only lowers; from five missed intervals on the slots fall, to half at most", "–",
+		[]string{"internal/route.TestStaleLoadLowersSlowly", "internal/route.TestLoadOnlyLowers", "internal/route.TestLearntMemory"},
 	},
 
 	{
@@ -261,5 +269,9 @@ var rows = []row{
 	{
 		"T1", "wall clock set by ±1 s, −1 h, ±1 day, 1 year", "no bucket refills, no hold, wait or cool-down ends by it, and no queue changes its order; a clock set forward opens the next window of a budget once, set back it opens none", "in the window of the arrival",
 		[]string{"internal/engine.TestFault_T1_ClockSetRefillsNothing", "internal/engine.TestFault_T1_ClockSetExpiresNothing", "internal/engine.TestFault_T1_ClockSetAndBudgets", "internal/engine.TestFault_T1_ClockSetKeepsTheQueue", "internal/quota.TestTimeNeverGoesBack"},
+	},
+	{
+		"O4", "every backend's breaker open", "503 `no_backend` at once, with the time of the first probe as Retry-After; a backend that answers some requests stays in use while it is the last", "none",
+		[]string{bubbles + "TestFault_O4_AllBackendsOpen", "internal/route.TestSettleReleases"},
 	},
 }
