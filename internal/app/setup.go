@@ -96,6 +96,7 @@ func (a *App) setup(ctx context.Context) error {
 	client := upstream.New(upstream.Options{Dialer: egress.New(egress.Options{Dial: a.o.Dial})})
 	a.cleanup.push("close upstream connections", func(context.Context) error { return client.Close() })
 	a.readEngines(client)
+	a.probeBackends(client)
 	table := func() *route.Table { return a.snapshot.Load().Table }
 	exchanges := exchange.New(exchange.Options{
 		Gate: a.gate, Journal: a.journal, Learned: estimate.New(estimate.Options{}), Upstream: client,

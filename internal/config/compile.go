@@ -104,7 +104,7 @@ func Compile(c *Config, o CompileOptions) (*Snapshot, error) {
 	}
 	b := &builder{c: c, o: o, s: &Snapshot{
 		Version:  version,
-		Table:    &route.Table{Version: version, Models: make(map[sluice.ModelID]*route.Model), Pools: make(map[sluice.PoolID]*route.Pool), Fleet: c.inForce(c.Limits), Retries: c.retries(), NoBreakers: c.Policy == Naive},
+		Table:    &route.Table{Version: version, Models: make(map[sluice.ModelID]*route.Model), Pools: make(map[sluice.PoolID]*route.Pool), Fleet: c.inForce(c.Limits), Retries: c.retries(), Breaker: c.breaker(), NoBreakers: c.Policy == Naive},
 		Targets:  make(map[sluice.BackendID]*upstream.Target),
 		Settings: c.settings(),
 	}}
@@ -221,6 +221,7 @@ func (b *builder) backend(path string, x *Backend) *route.Backend {
 		StopsOnCancel: first(x.StopsOnCancel, p.StopsOnCancel, p.Engine != "" || p.Simulated),
 		Longest:       p.Timeouts.upstream().Longest(), Silence: p.Timeouts.upstream().Silence(),
 	}
+	out.Keys, _ = x.credentials(p)
 	b.price(path, out, x, p)
 	b.s.Targets[out.ID] = b.target(path, x, p)
 	return out
@@ -346,11 +347,10 @@ func (b *builder) target(path string, x *Backend, p *Provider) *upstream.Target 
 		BaseURL: u, Dialect: wire.Dialect(p.Dialect), Engine: string(p.Engine), MetricsEvery: p.metricsEvery(), AllowPrivate: p.AllowPrivate || p.Simulated,
 		Header: make(http.Header), Timeouts: p.Timeouts.upstream(), LostBound: p.LostCharge == LostBound,
 	}
-	switch {
-	case x.APIKey != nil:
-		t.APIKey = x.APIKey.Secret
-	case p.APIKey != nil:
-		t.APIKey = p.APIKey.Secret
+	keys, secrets := x.credentials(p)
+	t.Probe, t.Keys = x.probe(p), secrets
+	if len(keys) > 0 { // for what is asked beside requests
+		t.APIKey = secrets[keys[0].ID]
 	}
 	for name, v := range p.Headers {
 		t.Header.Set(name, v.Reveal())

@@ -23,6 +23,7 @@ type Config struct {
 
 	Policy       Policy            `json:"policy,omitempty" jsonschema:"fair, or naive, to compare with: what most gateways do. Naive limits requests and spend alone, serves every pool in order of arrival at the backend with the fewest requests by weight, and retries twice: limits of tokens, concurrency and KV memory are not in force, nor are classes, weights, contracts, headroom, breakers and the retry budget"`
 	Retries      Retries           `json:"retries,omitzero" jsonschema:"attempts that follow failed ones"`
+	Breaker      Breaker           `json:"breaker,omitzero" jsonschema:"when a backend is left alone, and how it comes back"`
 	UnknownPrice UnknownPrice      `json:"unknown_price,omitzero" jsonschema:"what happens to a request whose backend has no price: refuse, or {ceiling: RATES}"`
 	Prices       map[string]*Price `json:"prices,omitempty" jsonschema:"prices by PROVIDER/MODEL, before those of the built-in catalogue; providers are those of this file, models those of the provider"`
 	Limits       Limits            `json:"limits,omitempty" jsonschema:"limits of the whole fleet, over all tenants"`
@@ -51,6 +52,7 @@ func (c *Config) setDefaults() {
 		Policy:         Fair,
 	}
 	c.Retries.setDefaults()
+	c.Breaker.setDefaults()
 }
 
 // Admin is the admin plane.
@@ -82,6 +84,8 @@ type Provider struct {
 	Dialect       Dialect            `json:"dialect" jsonschema:"what it speaks: openai or anthropic"`
 	BaseURL       string             `json:"base_url,omitempty" jsonschema:"address up to and with the version, such as https://api.openai.com/v1"`
 	APIKey        *Secret            `json:"api_key,omitempty" jsonschema:"its key: ${NAME} or file:/path"`
+	APIKeys       []APIKey           `json:"api_keys,omitempty" jsonschema:"several keys in its place, which share the requests by weight: each is paced, parked and disabled on its own, and rates of capacity are those of one"`
+	Probe         *Probe             `json:"probe,omitzero" jsonschema:"ask each of its backends outside of requests how it is"`
 	Engine        Engine             `json:"engine,omitempty" jsonschema:"the engine, if you run it: vllm, sglang, llamacpp, ollama or other"`
 	Headers       map[string]*Secret `json:"headers,omitempty" jsonschema:"headers added to every call, such as an organization"`
 	Simulated     bool               `json:"simulated,omitempty" jsonschema:"the fleet simulated inside of this process; has no base_url"`
@@ -155,9 +159,11 @@ type Backend struct {
 	Provider      string        `json:"provider" jsonschema:"a name of providers"`
 	BaseURL       string        `json:"base_url,omitempty" jsonschema:"its own address; the provider's if left out"`
 	APIKey        *Secret       `json:"api_key,omitempty" jsonschema:"its own key; the provider's if left out"`
+	APIKeys       []APIKey      `json:"api_keys,omitempty" jsonschema:"its own keys, likewise"`
+	Probe         *Probe        `json:"probe,omitzero" jsonschema:"its own, as at the provider"`
 	Model         string        `json:"model" jsonschema:"the provider's name of the model"`
 	Region        string        `json:"region,omitempty" jsonschema:"where it runs"`
-	Domain        string        `json:"domain,omitempty" jsonschema:"failure domain: what fails together; the provider's name if left out"`
+	Domain        string        `json:"domain,omitempty" jsonschema:"failure domain: what fails together; the provider's name if left out. A further attempt leaves the domain of the one that failed if any other can serve"`
 	Weight        int64         `json:"weight" zero:"meant" jsonschema:"share of the pool's requests; 0 takes no new ones"`
 	Capacity      Capacity      `json:"capacity,omitzero" jsonschema:"what it holds at a time"`
 	Context       Count         `json:"context,omitempty" jsonschema:"context length in tokens; the catalogue's if left out"`

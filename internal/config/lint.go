@@ -15,6 +15,7 @@ func (c *Config) Lint() Problems {
 	l.settings()
 	l.naive()
 	l.retries()
+	l.breaker()
 	l.openSecrets()
 	for _, name := range sorted(c.Providers) {
 		l.provider(join("providers", name), name, c.Providers[name])
@@ -67,10 +68,17 @@ func (l *linter) openSecrets() {
 	check("keys.pepper", l.c.Keys.Pepper)
 	for _, name := range sorted(l.c.Providers) {
 		check(join(join("providers", name), "api_key"), l.c.Providers[name].APIKey)
+		for i, k := range l.c.Providers[name].APIKeys {
+			check(index(join(join("providers", name), "api_keys"), i), k.Key)
+		}
 	}
 	for _, name := range sorted(l.c.Pools) {
 		for i, b := range l.c.Pools[name].Backends {
-			check(join(index(join(join("pools", name), "backends"), i), "api_key"), b.APIKey)
+			at := index(join(join("pools", name), "backends"), i)
+			check(join(at, "api_key"), b.APIKey)
+			for j, k := range b.APIKeys {
+				check(index(join(at, "api_keys"), j), k.Key)
+			}
 		}
 	}
 	for _, name := range sorted(l.c.Tenants) {
@@ -112,7 +120,7 @@ func (l *linter) provider(path, name string, p *Provider) {
 	if strings.HasSuffix(p.BaseURL, "/chat/completions") || strings.HasSuffix(p.BaseURL, "/messages") {
 		l.warn(join(path, "base_url"), "end it at the version, such as /v1", "the address names an operation: paths are appended to it")
 	}
-	if u.Scheme == "http" && p.APIKey != nil && !private(u.Hostname()) {
+	if u.Scheme == "http" && (p.APIKey != nil || len(p.APIKeys) > 0) && !private(u.Hostname()) {
 		l.warn(join(path, "base_url"), "write https://", "the provider's key travels unencrypted")
 	}
 }

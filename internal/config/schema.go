@@ -126,6 +126,7 @@ func typeSchemas() map[reflect.Type]*jsonschema.Schema {
 		reflect.TypeFor[UnknownPrice](): {AnyOf: []*jsonschema.Schema{words("refuse"), ceiling}},
 		reflect.TypeFor[ModelPool]():    {AnyOf: []*jsonschema.Schema{{Type: "string"}, plainPool}},
 		reflect.TypeFor[Sticky]():       words(Sticky("").words()...),
+		reflect.TypeFor[APIKey]():       apiKeySchema(),
 		reflect.TypeFor[Fallback]():     {AnyOf: []*jsonschema.Schema{{Type: "string"}, plainFallback}},
 	}
 }
@@ -270,7 +271,8 @@ func describe(t reflect.Type) string {
 		reflect.TypeFor[Percent](): "share", reflect.TypeFor[Money](): "money", reflect.TypeFor[Address](): "address",
 		reflect.TypeFor[Time](): "moment", reflect.TypeFor[Secret](): "secret", reflect.TypeFor[Limits](): "limits", reflect.TypeFor[RunLimits](): "bounds of a run",
 		reflect.TypeFor[Price](): "price", reflect.TypeFor[UnknownPrice](): "unknown price", reflect.TypeFor[sluice.Class](): "class",
-		reflect.TypeFor[Fallback](): "name or mapping", reflect.TypeFor[ModelPool](): "name or mapping", reflect.TypeFor[LogLevel](): "word",
+		reflect.TypeFor[Fallback](): "name or mapping", reflect.TypeFor[ModelPool](): "name or mapping", reflect.TypeFor[APIKey](): "secret or mapping",
+		reflect.TypeFor[LogLevel](): "word",
 	}
 	if name, ok := known[t]; ok {
 		return name

@@ -46,6 +46,7 @@ func near(pos map[string]Pos, path string) Pos {
 func (v *validator) validate() {
 	v.settings()
 	v.retries()
+	v.breaker()
 	for _, name := range sorted(v.c.Providers) {
 		v.provider(join("providers", name), name, v.c.Providers[name])
 	}
@@ -110,6 +111,8 @@ func (v *validator) provider(path, name string, p *Provider) {
 		v.baseURL(join(path, "base_url"), p.BaseURL)
 	}
 	v.capabilities(join(path, "capabilities"), p.Capabilities)
+	v.apiKeys(path, p.APIKey, p.APIKeys)
+	v.probe(join(path, "probe"), p.Probe)
 	for _, h := range sorted(p.Headers) {
 		if !validHeader(h) {
 			v.fail(join(join(path, "headers"), h), "use letters, digits and hyphens; the provider's key goes into api_key", "%q cannot be set as a header", h)
@@ -199,6 +202,8 @@ func (v *validator) backend(path string, b *Backend, seen map[string]string) {
 		v.baseURL(join(path, "base_url"), b.BaseURL)
 	}
 	v.capabilities(join(path, "capabilities"), b.Capabilities)
+	v.apiKeys(path, b.APIKey, b.APIKeys)
+	v.probe(join(path, "probe"), b.Probe)
 	if b.Provider == "" {
 		return // reported as missing
 	}

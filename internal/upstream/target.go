@@ -40,9 +40,18 @@ type Target struct {
 	// is itself spelt as one needs no leave.
 	AllowPrivate bool
 	Timeouts     Timeouts
+	// Probe is how it is asked for its health outside of requests.
+	Probe Probe
 	// LostBound charges an attempt of which nothing ever became known at its
 	// bound, not at the estimate.
 	LostBound bool
+}
+
+// Probe is what is asked for with GET at a target's host, and how often; a zero one
+// asks nothing.
+type Probe struct {
+	Path  string
+	Every time.Duration
 }
 
 // Timeouts bounds the stages of one attempt. Zero fields take the defaults of
