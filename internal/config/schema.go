@@ -406,5 +406,5 @@ retries: {budget: 10%, minimum: 1, attempts: 4}   # the default
 
 An attempt that failed before its first content may be followed by another, at a backend that has not failed the request yet. It needs room in three budgets: of all attempts,
 of its tenant, and of the backend that it is given. Each is 10 % of the first attempts of the last ten seconds, or one per second if that is more. There is none while the breaker
-of the backend is open, nor while the pool sheds. A request that gets no further attempt ends with the error of its last one. [What that means under load](operations/retries.md).
+of the backend is open, nor while the pool sheds. A request that gets no further attempt ends with the error of its last one. [What that means under load](operations/retries.md), and [how a backend is left alone and comes back](operations/health.md).
 `

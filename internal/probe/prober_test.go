@@ -19,8 +19,16 @@ func TestJudge(t *testing.T) {
 		err    error
 		want   Outcome
 	}{
-		{200, nil, Up}, {204, nil, Up}, {500, nil, Down}, {503, nil, Down}, {0, errors.New("refused"), Down},
-		{0, context.DeadlineExceeded, Down}, {404, nil, Unknown}, {401, nil, Unknown}, {307, errors.New("redirect"), Unknown}, {0, fmt.Errorf("gone: %w", ErrUnasked), Unknown},
+		{200, nil, Up},
+		{204, nil, Up},
+		{500, nil, Down},
+		{503, nil, Down},
+		{0, errors.New("refused"), Down},
+		{0, context.DeadlineExceeded, Down},
+		{404, nil, Unknown},
+		{401, nil, Unknown},
+		{307, errors.New("redirect"), Unknown},
+		{0, fmt.Errorf("gone: %w", ErrUnasked), Unknown},
 	} {
 		if got := Judge(tt.status, tt.err); got != tt.want {
 			t.Errorf("%d, %v: %d, want %d", tt.status, tt.err, got, tt.want)
