@@ -124,11 +124,11 @@ func TestCS3SlowBackendCounts(t *testing.T) {
 		{handler: slow, timeouts: upstream.Timeouts{Idle: 5 * time.Second, Rate: 5, Window: 10 * time.Second}},
 		{handler: talk{chunks: 1, usage: usage(9, 1)}, fallback: true},
 	}}, func(t *testing.T, r *rig) {
-		for range route.FailThreshold {
+		for range route.DefaultFailures {
 			wantCut(t, r.do(ask{stream: true}))
 			r.want(sluice.Failed, sluice.UpstreamStalled, 200)
 		}
-		if g := r.do(ask{stream: true}); g.status != 200 || g.header.Get("Sluice-Backend") != "b1" || slow.n.Load() != route.FailThreshold {
+		if g := r.do(ask{stream: true}); g.status != 200 || g.header.Get("Sluice-Backend") != "b1" || slow.n.Load() != route.DefaultFailures {
 			t.Errorf("got %d from %s, the slow one had %d calls", g.status, g.header.Get("Sluice-Backend"), slow.n.Load())
 		}
 	})
@@ -146,7 +146,7 @@ func TestCS8ErrorsInStreamCount(t *testing.T) {
 		}
 		before := failing.n.Load()
 		r.do(ask{stream: true})
-		if after := failing.n.Load(); after != before || after > route.FailThreshold {
+		if after := failing.n.Load(); after != before || after > route.DefaultFailures {
 			t.Errorf("the failing one had %d calls in ten, and %d then", before, after-before)
 		}
 	})
@@ -192,8 +192,8 @@ func TestCO6BlackHole(t *testing.T) {
 				t.Errorf("one took %v", g.took)
 			}
 		}
-		if late > route.FailThreshold {
-			t.Errorf("%d of 80 calls were late, want those that met the black hole: at most %d", late, route.FailThreshold)
+		if late > route.DefaultFailures {
+			t.Errorf("%d of 80 calls were late, want those that met the black hole: at most %d", late, route.DefaultFailures)
 		}
 	})
 }
