@@ -97,6 +97,20 @@ func TestExpectations(t *testing.T) {
 	}
 }
 
+// A phase in which nobody asked for anything shows nothing, not that nothing was lost.
+func TestIdlePhaseShowsNothing(t *testing.T) {
+	e, err := ParseExpectation("lost == 0", testNames)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := judged()
+	r.Phases[1].All = Figures{}
+	(&Scenario{}).judge(r, []Expectation{e}, recovering())
+	if v := r.Verdicts; len(v) != 2 || !v[0].Passed || v[1].Passed || v[1].Got != "no requests" || r.Passed {
+		t.Errorf("got %+v, passed %v", v, r.Passed)
+	}
+}
+
 // recovering is back after 9 s for all, with a good while before, and not for the
 // interactive.
 func recovering() *recovery {

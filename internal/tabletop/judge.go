@@ -20,10 +20,14 @@ func (s *Scenario) judge(r *Result, expect []Expectation, rec *recovery) {
 	}
 }
 
-// verdict judges one expectation in one phase. Where there is no sample it fails:
-// nothing has shown that it holds.
+// verdict judges one expectation in one phase. Where there is no sample, or the phase
+// has no request at all, it fails: nothing has shown that it holds.
 func (e *Expectation) verdict(r *Result, p *Phase, rec *recovery) Verdict {
 	v := Verdict{Text: e.Text, Phase: p.Name, Line: e.Line}
+	if p.All.Requests == 0 && !e.left.metric.whole {
+		v.Got, v.Want = "no requests", "some"
+		return v
+	}
 	first, u := &r.Phases[0], e.shown()
 	as := u
 	got, ok := e.left.of(p, rec, first, as)
