@@ -27,6 +27,7 @@ type Call struct {
 	Streaming bool           // its activity renews its hold
 	Choices   int64          // answers that are generated side by side; 0 is 1
 	RunLimits []sluice.Limit // what the request asks its run to be bounded by, beside the policy: it only tightens
+	Prefix    route.Prefix   // of its prompt; empty where no pool of its model reads it
 	Counted   bool           // every token that is billed shows in the stream as it comes: hard spend may hold the output in steps, see Step
 }
 
@@ -77,8 +78,10 @@ type Grant struct {
 type Candidate struct {
 	Pool    sluice.PoolID
 	Backend sluice.BackendID
-	Left    string      // empty for the one chosen, else the word of a route.Left
-	Lacks   route.Needs // of what the request needs, where Left says that it lacks any
+	Left    string        // empty for the one chosen, else the word of a route.Left
+	Lacks   route.Needs   // of what the request needs, where Left says that it lacks any
+	Cached  sluice.Tokens // of the input, believed to be in its prefix cache
+	Cost    time.Duration // by which it was compared, 0 if it was not: until its first token, and what else counts
 }
 
 // Result is how one attempt ended.

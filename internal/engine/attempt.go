@@ -37,6 +37,7 @@ func (e *Engine) AttemptEnded(now time.Time, id sluice.RequestID, res Result) Ne
 	pl, key := r.place, r.taken.Key()
 	failed := pl.Backend
 	e.correct(now, r, res.Usage, true)
+	r.reported(res.Usage)
 	r.taken.Spent(res.Usage, res.Reason)
 	e.free(now, r, route.Ending{Why: res.Reason, RetryAfter: res.RetryAfter, Overload: res.Overload})
 	e.post(now, r, res)
@@ -83,10 +84,13 @@ func (e *Engine) free(now time.Time, r *request, end route.Ending) {
 	}
 	changed := pl.Ended(now, &r.taken, end)
 	pl.Give(r.taken)
-	r.place, r.taken = nil, route.Taken{}
+	r.place, r.taken, r.cached = nil, route.Taken{}, 0
 	e.running--
 	if changed {
 		e.healthChanged(now)
+		if pl.Health.Open() {
+			r.pool.chooser.Lost(pl)
+		}
 	}
 	if pl.Retired && pl.Running() == 0 {
 		delete(e.places, pl.Backend.ID)
@@ -105,6 +109,13 @@ func (e *Engine) free(now time.Time, r *request, end route.Ending) {
 	e.unwatch(r)
 }
 
+// reported tells the pool what the attempt that ends has read from a prefix cache.
+func (r *request) reported(u sluice.Usage) {
+	if u.Source == sluice.UsageReported && r.phase == running {
+		r.pool.chooser.Reported(r.place, r.cached, u.CacheRead, u.InputTotal())
+	}
+}
+
 // upfront is the part of the expected output that is charged at dispatch, one half:
 // the rest is charged as it comes. So what a tenant is charged for what runs is
 // never more than half of its output away from what has been delivered, on either
@@ -118,7 +129,7 @@ func (e *Engine) correct(now time.Time, r *request, u sluice.Usage, ended bool) 
 	if r.phase != running || r.call.Free {
 		return
 	}
-	w := r.work(r.bound)
+	w := r.shape()
 	in, out := max(0, w.Input-w.CachedInput), min(w.Output, w.OutputBound)/upfront
 	if ended {
 		in, out = u.Input+u.CacheWrite, u.OutputTotal()

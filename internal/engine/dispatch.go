@@ -262,19 +262,26 @@ func (p *pool) choose(now time.Time, r *request) int {
 				left[i] = route.LeftOther
 			}
 		}
-		return probe
 	}
-	return route.Choose(p.places, left)
+	a := r.asking()
+	return p.chooser.Choose(now, left, &a)
 }
 
 // grant gives what the queue has picked the best place of its pool. Its gauges
 // have been taken.
 func (e *Engine) grant(now time.Time, r *request) {
 	p := r.pool
-	r.place = p.places[p.choose(now, r)]
+	i := p.choose(now, r)
+	r.place = p.places[i]
+	a := r.asking()
+	r.cached = p.chooser.Took(i, &a)
 	p.queue.Dispatch(now, &r.item)
 	r.taken = r.place.Take(now, r.needOfPlace())
 	r.phase = running
+	if r.cached > 0 {
+		e.correct(now, r, sluice.Usage{}, false)
+		p.queue.Prefills(&r.item, int64(r.taken.Prefill))
+	}
 	if r.attempt++; r.attempt == 1 {
 		e.retries.First(now, r.call.Principal.Tenant, r.place)
 	} else {
@@ -333,7 +340,10 @@ func (e *Engine) candidates(now time.Time, r *request) []Candidate {
 		})
 	}
 	for i, pl := range r.pool.places {
-		out = append(out, r.candidate(r.pool.id, pl.Backend, r.pool.left[i]))
+		c := r.candidate(r.pool.id, pl.Backend, r.pool.left[i])
+		note := r.pool.chooser.Note(i)
+		c.Cached, c.Cost = note.Cached, note.Cost
+		out = append(out, c)
 	}
 	e.answers.candidates = out
 	return slices.Clip(out[from:])

@@ -88,6 +88,10 @@ func (p *pool) view(now time.Time, limit int) PoolView {
 	if p.queue.Len() > 0 || !p.open(now) {
 		v.Wait = p.queue.Drain(p.running(), nil)
 	}
+	if p.chooser.Rule().Prefixed() {
+		counts := p.chooser.Counts()
+		v.Affinity = &counts
+	}
 	if g := p.queue.Gathers(); g != nil {
 		r := g.Item.Value.(*request)
 		v.Gathering = &GatherView{Request: r.call.ID, Tenant: r.call.Principal.Tenant, Class: r.call.Class, Passed: g.Passed, Most: g.Most}

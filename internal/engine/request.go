@@ -37,6 +37,8 @@ type course struct {
 	taken route.Taken  // what it takes of the place
 	fit   fit
 
+	cached sluice.Tokens // of its input, believed to be in the place's prefix cache
+
 	ordered  *route.Model // whose first pools order has; nil if there was no need
 	maxSpend sluice.Nano  // the model's MaxSpend
 
@@ -99,6 +101,7 @@ func (e *Engine) newRequest(now time.Time, c *Call) *request {
 func (e *Engine) drop(r *request) {
 	delete(e.requests, r.call.ID)
 	r.course, r.tried, r.failed = course{}, r.tried[:0], r.failed[:0]
+	r.call.Prefix = route.Prefix{}
 	if len(e.spare) < spareRequests {
 		e.spare = append(e.spare, r)
 	}
@@ -140,7 +143,24 @@ func (r *request) least() sluice.Tokens {
 	return MinOutput
 }
 
-func (r *request) needOfPlace() route.Need { return route.NeedOf(r.work(r.bound)) }
+func (r *request) needOfPlace() route.Need { return route.NeedOf(r.shape()) }
+
+// shape is its work where it runs: what the place holds of its prompt is not
+// prefilled.
+func (r *request) shape() sluice.Work {
+	w := r.work(r.bound)
+	w.CachedInput = max(w.CachedInput, r.cached)
+	return w
+}
+
+// asking is what a place is chosen for.
+func (r *request) asking() route.Asking {
+	w := r.work(r.bound)
+	return route.Asking{
+		ID: r.call.ID, Attempt: r.attempt, Tenant: r.call.Principal.Tenant, Session: string(r.call.Principal.Run),
+		Input: w.Input, KV: w.KV(), Prefix: r.call.Prefix,
+	}
+}
 
 // price is what the request holds of spend for a row.
 func (r *request) price(row *price.Row, bound sluice.Tokens) sluice.Nano {

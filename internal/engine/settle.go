@@ -30,6 +30,7 @@ func (e *Engine) Settle(now time.Time, id sluice.RequestID, a Actual) error {
 	if r.attempt > 0 { // what earlier attempts took has been charged
 		u := a.Usage
 		e.correctTotal(now, r, u)
+		r.reported(u)
 		e.spent(now, r, a)
 	}
 	return e.end(now, r, a.Reason, actual)

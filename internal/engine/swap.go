@@ -115,6 +115,7 @@ func (e *Engine) renew(p *pool, spec *route.Pool) *pool {
 	for _, pl := range joining {
 		pl.Join(others)
 	}
+	p.chooser.Configure(spec.Choice, spec.Affinity, p.places)
 	return p
 }
 

@@ -59,6 +59,7 @@ type PoolView struct {
 	Contracts []sched.ContractView
 	Gathering *GatherView // nil if what becomes free is kept for nothing
 	Backends  []BackendView
+	Affinity  *route.ChoiceCounts // nil where the pool does not look at prefixes
 }
 
 // GatherView is the request for which what becomes free is kept.

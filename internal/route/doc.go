@@ -23,11 +23,60 @@
 //
 // # Choice
 //
-// Of the places that can take the request [Choose] takes the one with the least
-// running ÷ weight, compared by cross-multiplication. Between equals the
-// turn decides: each choice moves a place's turn on by 2³² ÷ weight, the least
-// turn is chosen, and table order breaks what is left. So idle places share by
-// weight, loaded ones by load, and the same events give the same choices.
+// Of the places that can take a request a [Chooser] takes one, by its pool's [Choice].
+//
+// By load, the default, that is the one with the least running ÷ weight, compared by
+// cross-multiplication. Between equals the turn decides: each choice moves a place's
+// turn on by 2³² ÷ weight, the least turn is chosen, and table order breaks what is
+// left. So idle places share by weight, loaded ones by load, and the same events give
+// the same choices.
+//
+// By cost it is the one of two, drawn by weight from the request's id, where it is
+// sooner. With R the rate of prefill, P the input in flight that has not been answered,
+// u the request's own that has to be computed, n of s slots in use, m of M tokens of
+// memory in use with the request, w the weight and W the largest,
+//
+//	cost = W/w · (P/R + n/s · 1 s + max(0, m − 0.8·M) ÷ 0.2·M · 1 s) + u/R
+//
+// By affinity, places that hold a part of the prompt stand beside the two, and may be
+// later by Stick; see below.
+//
+// # Prefix affinity
+//
+// A prompt is a chain of block hashes ([Prefix]), each of a block and all before it,
+// set apart by tenant: what two tenants send is never the same block. The index
+// remembers for each place the blocks that were sent there last, as many as its memory
+// holds and [Affinity.Memory] has room for, a block always later than those that
+// continue it, as engines evict them. A prompt is noted where it is dispatched to.
+// Backends that tell what they read from their caches correct how much is believed of
+// them: each time they read less than half of what was expected the room falls by 1/16,
+// else it grows by 1/64.
+//
+// What nearly all prompts of a tenant begin with draws nothing. Its trunk is the
+// blocks, by depth, that came most often, each with its share of about the last 32
+// prompts; those with a share of 80 % or more are common. A place holds a prompt's own
+// prefix if it holds more than that, and common blocks count as held everywhere: so
+// where all prompts have their first block in common they do not gather at one place.
+// A run's requests keep together by a block that stands for the run, held by one place
+// at a time.
+//
+// Concentration is bounded by a quantum (D2LPM, Cao et al., arXiv 2501.14312). Let
+// g(t,p) be the uncached input that tenant t was given at p, per weight. Where
+//
+//	g(t,p) − min over places that can take the request g(t,·) ≥ Quantum
+//
+// p's prefix counts nothing for t, until others have caught up; a place that cannot
+// take a request is brought up to the minimum, so that it has nothing to make up for.
+// So keeping to a prefix never takes a place further than Quantum + C beyond another
+// that could have served, C the largest prompt. Between places of equal cost the one
+// with the least g is chosen.
+//
+// What is believed cached at the chosen place takes no prefill there and is not charged
+// ([Chooser.Took]); the engine corrects that by what is reported. A place whose breaker
+// opens, or that leaves the pool, holds nothing.
+//
+// Memory: blocks and holds are bounded by bytes, tenants by [MaxAffineTenants], the
+// oldest going first. Nothing depends on a map's order, a clock or a global chance.
 //
 // # Health
 //
@@ -165,7 +214,7 @@
 //
 // # What it does not do
 //
-// Prefix affinity takes its place here with the routing issue. It translates no dialect
-// into another, so that nothing is lost on the way. It knows no queue, limit, secret or
-// clock, and hedges nothing: a second attempt is made only when the first has failed.
+// It translates no dialect into another, so that nothing is lost on the way. It knows no
+// queue, limit, secret or clock, and hedges nothing: a second attempt is made only when
+// the first has failed.
 package route

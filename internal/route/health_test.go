@@ -254,6 +254,8 @@ func TestRampShare(t *testing.T) {
 	for range DefaultFailures {
 		fail(ps[0], now, sluice.UpstreamError)
 	}
+	var c Chooser
+	c.Configure(ByLoad, Affinity{}, ps)
 	next := func() *Place {
 		left := make([]Left, len(ps))
 		for i, p := range ps {
@@ -262,7 +264,7 @@ func TestRampShare(t *testing.T) {
 		if i := Ease(now, ps, left); i >= 0 {
 			return ps[i]
 		}
-		return ps[Choose(ps, left)]
+		return ps[c.Choose(now, left, &Asking{})]
 	}
 	const each = 10 * time.Millisecond
 	run := func(d time.Duration) (n int) {

@@ -286,24 +286,6 @@ func (p *Place) Join(others []*Place) {
 
 const stride = 1 << 32
 
-// Choose is the index of the best of places for which left is Chosen, -1 if
-// there is none. left has one word for each place; those of the others that
-// could have served become LeftOther.
-func Choose(places []*Place, left []Left) int {
-	best := -1
-	for i, p := range places {
-		if left[i] == Chosen && (best < 0 || p.less(places[best])) {
-			best = i
-		}
-	}
-	for i := range left {
-		if i != best && left[i] == Chosen {
-			left[i] = LeftOther
-		}
-	}
-	return best
-}
-
 // less orders by running ÷ weight, then by turn.
 func (p *Place) less(q *Place) bool {
 	phi, plo := bits.Mul64(uint64(p.running), uint64(q.Backend.Weight))

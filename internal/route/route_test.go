@@ -31,7 +31,9 @@ func choose(ps []*route.Place) *route.Place {
 	for i, p := range ps {
 		left[i] = p.Usable(start, route.Need{})
 	}
-	i := route.Choose(ps, left)
+	var c route.Chooser
+	c.Configure(route.ByLoad, route.Affinity{}, ps)
+	i := c.Choose(start, left, &route.Asking{})
 	if i < 0 {
 		return nil
 	}

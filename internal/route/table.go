@@ -20,6 +20,7 @@ type Capacity struct {
 	Rates         Rates         // of the provider
 	KVTokens      sluice.Tokens // input + held output of all attempts
 	PrefillTokens sluice.Tokens // uncached input of attempts that have not answered yet
+	PrefillRate   int64         // input tokens per second, for the cost of a choice; zero takes DefaultPrefillRate
 }
 
 // DefaultConcurrency is the slots that a backend which names none starts with.
@@ -80,6 +81,8 @@ type Pool struct {
 	Queue    QueueBounds
 	Sharing  sched.Policy // classes and contracts
 	Cost     Cost
+	Choice   Choice
+	Affinity Affinity
 }
 
 // Cost is what a token counts for in the work that tenants share a pool by. Zero

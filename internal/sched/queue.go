@@ -291,12 +291,15 @@ func (q *Queue) Correct(now time.Time, it *Item, cost int64) {
 }
 
 // Answered frees the prefill of a running item: its first token has come.
-func (q *Queue) Answered(it *Item) {
-	if it.state != runs {
+func (q *Queue) Answered(it *Item) { q.Prefills(it, 0) }
+
+// Prefills lowers the prefill of a running item to what is left of it.
+func (q *Queue) Prefills(it *Item, left int64) {
+	n := it.Need[Prefill] - left
+	if it.state != runs || n <= 0 {
 		return
 	}
-	n := it.Need[Prefill]
-	it.Need[Prefill] = 0
+	it.Need[Prefill] = left
 	if it.contract != nil {
 		it.contract.used[Prefill] -= n
 		return
