@@ -161,6 +161,9 @@ func (t *turn) journalFailed(op string, err error) {
 func (t *turn) edit(a *attempt) wire.Edit {
 	h := t.r.Head
 	e := wire.Edit{Model: a.place.Backend.Model, MaxOutput: t.maxOutput(a), LegacyMaxTokens: a.target.LegacyMaxTokens()}
+	if h.Op.Generates() {
+		e.CacheSalt = a.target.CacheSalt(t.r.Principal.Tenant)
+	}
 	if h.Stream && h.Op.Dialect() == wire.OpenAI {
 		e.IncludeUsage, e.ContinuousUsage = true, a.target.ContinuousUsage()
 	}
@@ -171,7 +174,7 @@ func (t *turn) edit(a *attempt) wire.Edit {
 // nothing differs.
 func (t *turn) body(e wire.Edit) [][]byte {
 	h := t.r.Head
-	if e.Model == h.Model && e.MaxOutput == 0 && !e.LegacyMaxTokens && (!e.IncludeUsage || h.IncludeUsage && !e.ContinuousUsage) {
+	if e.Model == h.Model && e.MaxOutput == 0 && e.CacheSalt == "" && !e.LegacyMaxTokens && (!e.IncludeUsage || h.IncludeUsage && !e.ContinuousUsage) {
 		return [][]byte{t.r.Body}
 	}
 	return h.Pieces(t.r.Body, e)

@@ -219,6 +219,12 @@ func appendPlace(b []byte, a *attempt) []byte {
 			b = append(b, `,"lacks":`...)
 			b = appendWord(b, c.Lacks.String())
 		}
+		if c.Cached > 0 {
+			b = appendField(b, "cached", int64(c.Cached))
+		}
+		if c.Cost > 0 {
+			b = appendField(b, "cost_us", c.Cost.Microseconds())
+		}
 		b = append(b, '}')
 	}
 	b = append(b, `],"limits":[`...)

@@ -2,6 +2,8 @@ package exchange
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -45,10 +47,16 @@ type Options struct {
 type Exchange struct {
 	o  Options
 	mu sync.Mutex // guards o.Learned
+
+	key uint64 // of the hashes of prompts, so that nobody outside can make two that are alike
 }
 
 // New makes an Exchange.
-func New(o Options) *Exchange { return &Exchange{o: o} }
+func New(o Options) *Exchange {
+	var key [8]byte
+	_, _ = rand.Read(key[:]) // it does not fail
+	return &Exchange{o: o, key: binary.LittleEndian.Uint64(key[:])}
+}
 
 // Run takes one request from admission to its record. When it returns the
 // reservation has ended and what the client must still be told is in the

@@ -47,7 +47,7 @@ func (t *turn) call() (engine.Call, *sluice.Error) {
 		ID: r.ID, Principal: r.Principal, Model: sluice.ModelID(h.Model), Dialect: string(h.Op.Dialect()), Needs: h.Needs,
 		Class: r.Class, Task: r.Task, Work: w, Least: t.plan.least, Bytes: int64(len(r.Body)), MaxWait: r.MaxWait,
 		Free: r.Free, Streaming: h.Stream, Choices: int64(t.choices()), RunLimits: r.RunLimits,
-		Counted: t.showsAll(table, m),
+		Counted: t.showsAll(table, m), Prefix: t.prefix(table, m, w.Input),
 	}
 	if e := t.aboveCeiling(w.Input); e != nil {
 		return c, e
@@ -58,6 +58,29 @@ func (t *turn) call() (engine.Call, *sluice.Error) {
 		return c, e
 	}
 	return c, nil
+}
+
+// prefix is what can be shared of the request's prompt; empty where no pool of its
+// model asks for it.
+func (t *turn) prefix(table *route.Table, m *route.Model, input sluice.Tokens) (p route.Prefix) {
+	h := t.r.Head
+	if m == nil || t.r.Free || !h.Op.Generates() {
+		return p
+	}
+	m.Visit("", func(id sluice.PoolID, _ bool) bool {
+		pool := table.Pools[id]
+		if pool == nil || !pool.Choice.Prefixed() {
+			return false
+		}
+		size := pool.Affinity.WithDefaults().BlockBytes
+		room := min(int64(len(t.r.Body))/size, route.MaxBlocks)
+		var n int
+		if p.Blocks, n = h.Prefix(t.r.Body, t.x.key, int(size), route.MaxBlocks, make([]uint64, 0, room)); n > 0 {
+			p.Tokens = max(1, input*sluice.Tokens(size)/sluice.Tokens(n))
+		}
+		return true
+	})
+	return p
 }
 
 // ceilings are the most input and output that the policy lets one request have,

@@ -73,6 +73,8 @@ type setup struct {
 	longest time.Duration // of an attempt, as the engine is told
 	event   int           // bound of one event
 	buffer  int           // of connections
+	choice  route.Choice
+	salt    string // that caches are salted with
 }
 
 // rig is a whole gateway, its backends and a client over a network in memory.
@@ -108,7 +110,7 @@ func inBubble(t *testing.T, s setup, f func(t *testing.T, r *rig)) {
 func newRig(t *testing.T, s setup) *rig {
 	r := &rig{t: t, net: &egresstest.Net{Buffer: s.buffer}, journal: &memory{}}
 	row := &price.Row{Provider: "p", Model: "up", Version: "v1", WebSearch: 10_000_000_000_000, Rates: price.Rates{Input: 1_000_000_000, Output: 2_000_000_000}}
-	main, spare := &route.Pool{ID: "main"}, &route.Pool{ID: "spare"}
+	main, spare := &route.Pool{ID: "main", Choice: s.choice}, &route.Pool{ID: "spare"}
 	targets := map[sluice.BackendID]*upstream.Target{}
 	for i, p := range s.places {
 		if p.dialect == "" {
@@ -125,7 +127,7 @@ func newRig(t *testing.T, s setup) *rig {
 		}
 		pool.Backends = append(pool.Backends, b)
 		base, _ := url.Parse("http://" + string(id) + "/v1")
-		targets[id] = &upstream.Target{BaseURL: base, APIKey: sluice.NewSecret(upstreamSecret), Dialect: p.dialect, Engine: p.engine, Timeouts: p.timeouts, LostBound: p.lostBound, Keys: map[string]sluice.Secret{}}
+		targets[id] = &upstream.Target{BaseURL: base, APIKey: sluice.NewSecret(upstreamSecret), Dialect: p.dialect, Engine: p.engine, Timeouts: p.timeouts, LostBound: p.lostBound, Keys: map[string]sluice.Secret{}, SaltKey: sluice.NewSecret(s.salt)}
 		for _, k := range p.keys {
 			b.Keys = append(b.Keys, route.Key{ID: k})
 			targets[id].Keys[k] = sluice.NewSecret(upstreamSecret + "-" + k)

@@ -1,6 +1,9 @@
 package upstream
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -34,6 +37,9 @@ type Target struct {
 	// MetricsEvery is how often the server is asked for its own load, and that its
 	// answers are to tell of it; 0 does neither.
 	MetricsEvery time.Duration
+	// SaltKey is what tenants' salts of an engine's prefix cache are made of; an
+	// empty one sends none.
+	SaltKey sluice.Secret
 	// Header is added to every request, such as an organization.
 	Header http.Header
 	// AllowPrivate lets the host resolve to private addresses. A BaseURL that
@@ -116,6 +122,17 @@ func orDay(d time.Duration) time.Duration {
 // ContinuousUsage reports whether the backend can tell usage in every event, so
 // that it is exact at a cut.
 func (t *Target) ContinuousUsage() bool { return t.Engine == "vllm" || t.Engine == "sglang" }
+
+// CacheSalt is what the engine sets the prompts of a tenant apart by in its prefix
+// cache; empty where it is sent none.
+func (t *Target) CacheSalt(id sluice.TenantID) string {
+	if t.SaltKey.Empty() || t.Engine != "vllm" || t.Dialect != wire.OpenAI {
+		return ""
+	}
+	mac := hmac.New(sha256.New, []byte(t.SaltKey.Reveal()))
+	mac.Write([]byte("cache_salt\x00" + id))
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+}
 
 // KeepsBody reports whether a request's body may still be read after its answer has
 // been closed: net/http's transport has goroutines of its own, and they do not say

@@ -10,6 +10,7 @@
 //
 //	request   Scan → Head: model, bounds, needs, input estimate and where values stand
 //	          Head.Splice → a new body for one backend
+//	          Head.Prefix → chained hashes of the prompt, for pools that keep to prefixes
 //	answer    Events → Event → Tap.Event → Step: what to forward, content or not, the end
 //	          Tap.Body for an answer that is not streamed
 //	          Tap.Usage, Partial, Delivered: what it took

@@ -58,6 +58,9 @@ type Head struct {
 	media     []media
 	moreMedia int // images beyond maxMedia
 
+	cacheSalt span
+	prompt    [numPromptParts]span // by promptPart
+
 	model, streamOptions           span
 	includeUsage, continuousUsage  span
 	streamOptionsEmpty             bool // it is {}

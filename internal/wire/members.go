@@ -92,7 +92,7 @@ var members = []member{
 	{"chat_template_kwargs", openaiOps, privileged("chat_template_kwargs")},
 	{"logits_processors", textOps, privileged("logits_processors")},
 	{"kv_transfer_params", textOps, privileged("kv_transfer_params")},
-	{"cache_salt", openaiOps, privileged("cache_salt")},
+	{"cache_salt", openaiOps, (*scanner).readCacheSalt},
 	{"truncate_prompt_tokens", openaiOps, privileged("truncate_prompt_tokens")},
 	{"mm_processor_kwargs", openaiOps, privileged("mm_processor_kwargs")},
 	{"vllm_xargs", textOps, privileged("vllm_xargs")},
@@ -109,6 +109,13 @@ func known(key []byte, op Operation) func(*scanner) {
 		}
 	}
 	return nil
+}
+
+func (s *scanner) readCacheSalt() {
+	s.ws()
+	start := s.i
+	privileged("cache_salt")(s)
+	s.h.cacheSalt = span{start, s.i}
 }
 
 // privileged notes a member that steers a self-run engine.

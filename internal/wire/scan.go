@@ -85,7 +85,13 @@ func (s *scanner) request() {
 	for o := s.object(); s.member(&o); {
 		key := s.key(&o)
 		if f := known(key, s.h.Op); f != nil {
+			s.ws()
+			start := s.i
+			part := promptPartOf(key)
 			f(s)
+			if part != notPrompt {
+				s.h.prompt[part] = span{start, s.i}
+			}
 			continue
 		}
 		if near := folded(key); near != "" {

@@ -17,6 +17,7 @@ type Edit struct {
 	IncludeUsage    bool          // ask for usage in the stream; only where Head.Stream and the dialect is OpenAI
 	ContinuousUsage bool          // ask for usage in every event as well (vLLM, SGLang)
 	MaxOutput       sluice.Tokens // bound on one choice's output: lowers or inserts the client's, and replaces a 0, which some servers take for no bound
+	CacheSalt       string        // what the engine is to set the prompt apart by in its prefix cache
 	LegacyMaxTokens bool          // the backend knows max_tokens only (Ollama, older llama.cpp): a bound is also named so
 }
 
@@ -54,6 +55,13 @@ func (h *Head) patches(p []patch, e Edit) []patch {
 		p = append(p, patch{h.model, quoted(e.Model)})
 	}
 	insert := span{h.model.end, h.model.end}
+	if e.CacheSalt != "" {
+		if h.cacheSalt.ok() {
+			p = append(p, patch{h.cacheSalt, quoted(e.CacheSalt)})
+		} else {
+			p = append(p, patch{insert, append([]byte(`,"cache_salt":`), quoted(e.CacheSalt)...)})
+		}
+	}
 	if h.Stream && h.Op.Streams() && h.Op.Dialect() == OpenAI {
 		p = h.usagePatches(p, insert, e)
 	}

@@ -43,6 +43,8 @@ func TestSplice(t *testing.T) {
 		{"legacy", `{"model":"a","max_completion_tokens":50}`, `{"model":"a","max_tokens":50,"max_completion_tokens":50}`, Chat, Edit{LegacyMaxTokens: true}},
 		{"legacy inserted", `{"model":"a"}`, `{"model":"a","max_tokens":9}`, Chat, Edit{MaxOutput: 9, LegacyMaxTokens: true}},
 		{"legacy both", `{"model":"a","max_completion_tokens":50,"max_tokens":null}`, `{"model":"a","max_completion_tokens":9,"max_tokens":9}`, Chat, Edit{MaxOutput: 9, LegacyMaxTokens: true}},
+		{"salt", `{"model":"a"}`, `{"model":"a","cache_salt":"s"}`, Chat, Edit{CacheSalt: "s"}},
+		{"salt for null", `{"cache_salt": null ,"model":"a"}`, `{"cache_salt": "s" ,"model":"a"}`, Chat, Edit{CacheSalt: "s"}},
 		{"all", `{"model":"a","stream":true}`, `{"model":"b","stream_options":{"include_usage":true},"max_completion_tokens":9,"stream":true}`, Chat, Edit{Model: "b", IncludeUsage: true, MaxOutput: 9}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
