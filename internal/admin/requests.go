@@ -127,6 +127,8 @@ type Candidate struct {
 	Backend string `json:"backend"`
 	Left    string `json:"left,omitempty" doc:"Why it was left out; empty for the one chosen"`
 	Lacks   string `json:"lacks,omitempty" doc:"Of what the request needs, where it was left out for a capability"`
+	Cached  int64  `json:"cached,omitempty" doc:"Input tokens that were believed to be in its prefix cache"`
+	Cost    *int64 `json:"cost_us,omitempty" doc:"What it was compared by: microseconds until the first token could come there, with what its slots and memory in use count for; missing where it was not compared"`
 }
 
 // Evaluation is what said that a fallback can stand in.

@@ -201,18 +201,32 @@ func step(w io.Writer, s *admin.Attempt) {
 		fmt.Fprintf(w, "%-11sno further attempt: %s\n", "", s.RetryDenied)
 	}
 	for _, c := range s.Candidates {
-		if c.Left != "" {
+		switch {
+		case c.Left != "":
 			why := c.Left
 			if c.Lacks != "" {
 				why += ", it lacks " + c.Lacks
 			}
-			fmt.Fprintf(w, "%-11snot %s: %s\n", "", c.Backend, why)
+			fmt.Fprintf(w, "%-11snot %s: %s%s\n", "", c.Backend, why, weighed(&c))
+		case weighed(&c) != "":
+			fmt.Fprintf(w, "%-11schose %s%s\n", "", c.Backend, weighed(&c))
 		}
 	}
 	fmt.Fprintf(w, "%-11stook %s\n", "", charge(&s.Charge))
 	if len(s.Charge.Rates) > 0 {
 		fmt.Fprintf(w, "%-11sat %s per million\n", "", strings.Join(byClass(s.Charge.Rates, "%s %s"), ", "))
 	}
+}
+
+// weighed is what a candidate was compared by, where it was.
+func weighed(c *admin.Candidate) (s string) {
+	if c.Cached > 0 {
+		s = fmt.Sprintf(", %d input tokens believed cached", c.Cached)
+	}
+	if c.Cost != nil {
+		s += ", cost " + span(float64(*c.Cost)/1e6)
+	}
+	return s
 }
 
 // tokenClasses are the classes in the order in which they are told.

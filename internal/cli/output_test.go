@@ -83,6 +83,7 @@ func TestExitCodes(t *testing.T) {
 // refused.
 func TestStory(t *testing.T) {
 	var b strings.Builder
+	cost := int64(12_000)
 	x := &admin.Explanation{
 		Request:  admin.Request{ID: "r1", Tenant: "acme", Project: "web", Key: "k1", Task: "sum", Class: "interactive", Operation: "chat", Model: "fast", Outcome: "completed", Status: 200, QueuedSeconds: .012, Seconds: 2},
 		Dialect:  "openai",
@@ -95,7 +96,7 @@ func TestStory(t *testing.T) {
 			},
 			{
 				Attempt: 2, Pool: "hosted", Backend: "oai", Provider: "openai", UpstreamModel: "gpt", Outcome: "completed", Fallback: true, FirstSeconds: .4,
-				Candidates: []admin.Candidate{{Pool: "hosted", Backend: "oai"}, {Pool: "chat", Backend: "gpu-a", Left: "tried"}},
+				Candidates: []admin.Candidate{{Pool: "hosted", Backend: "oai", Cached: 512, Cost: &cost}, {Pool: "chat", Backend: "gpu-a", Left: "tried"}},
 				Charge:     admin.Charge{Tokens: map[string]sluice.Tokens{"input": 100, "cache_read": 20, "output": 30}, Source: "reported", Cost: "$0.0012", PriceVersion: "2026-11"},
 			},
 		},
@@ -110,6 +111,7 @@ func TestStory(t *testing.T) {
 		"attempt 1  gpu-a in pool chat, failed: upstream_error",
 		"attempt 2  oai in pool hosted (fallback), completed",
 		"not gpu-a: tried",
+		"chose oai, 512 input tokens believed cached, cost 12ms",
 		"took 100 input + 20 cache read + 30 output tokens (reported), $0.0012 by price 2026-11",
 	} {
 		if !strings.Contains(b.String(), want) {

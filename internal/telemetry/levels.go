@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"sluice"
+	"sluice/internal/route"
 	"sluice/internal/sched"
 )
 
@@ -36,8 +37,9 @@ type PoolLevel struct {
 	Inflight  int64
 	Classes   [sluice.NumClasses]sched.ClassView
 	Contracts []sched.ContractView
-	Failed    bool // none of its backends takes requests
-	Gathering bool // capacity is kept for a request that lacks it
+	Failed    bool                // none of its backends takes requests
+	Gathering bool                // capacity is kept for a request that lacks it
+	Affinity  *route.ChoiceCounts // nil where it does not look at prefixes
 }
 
 // BackendLevel is one backend's load and health.
@@ -65,6 +67,7 @@ type levels struct {
 	inflight                                       *prometheus.Desc
 	queue                                          queueDescs
 	healths                                        healthDescs
+	affine                                         affinityDescs
 	backendInflight, backendKV, backendHealthy     *prometheus.Desc
 	backendLimit, backendKVUsage, backendRate      *prometheus.Desc
 	retryBudget, backendRetryBudget                *prometheus.Desc
@@ -78,6 +81,7 @@ func newLevels(m *Metrics) *levels {
 		inflight:           m.desc("sluice_inflight", "gauge", "Attempts in flight, by pool.", "pool"),
 		queue:              newQueueDescs(m),
 		healths:            newHealthDescs(m),
+		affine:             newAffinityDescs(m),
 		backendInflight:    m.desc("sluice_backend_inflight", "gauge", "Attempts in flight, by backend.", "backend"),
 		backendKV:          m.desc("sluice_backend_kv_tokens", "gauge", "Tokens of key-value memory held, by backend.", "backend"),
 		backendLimit:       m.desc("sluice_backend_limit", "gauge", "Attempts that the backend may be given at a time: configured, or found from its answers.", "backend"),
@@ -110,6 +114,7 @@ func (l *levels) Describe(ch chan<- *prometheus.Desc) {
 	}
 	l.queue.describe(ch)
 	l.healths.describe(ch)
+	l.affine.describe(ch)
 }
 
 // Collect implements prometheus.Collector.
@@ -124,6 +129,7 @@ func (l *levels) Collect(ch chan<- prometheus.Metric) {
 	}
 	l.pools(v.Pools, gauge)
 	l.queues(v.Pools, ch)
+	l.affinity(v.Pools, ch)
 	l.backends(v.Backends, gauge)
 	l.health(&v, gauge)
 	if v.RetryBudgetBounded {
