@@ -140,6 +140,8 @@ type Pool struct {
 	Queue     Queue                 `json:"queue,omitzero" jsonschema:"bounds of its queue; what is left out takes the default"`
 	Classes   map[string]ClassShare `json:"classes,omitempty" jsonschema:"how interactive, standard and batch share the pool; 60%, 30% and 10%, and 10% headroom for interactive, if left out"`
 	Contracts []Contract            `json:"contracts,omitempty" jsonschema:"capacity reserved for tenants, one contract each; what runs inside is first in line and counts to no share, what does not fit inside competes with the others"`
+	Choice    PoolChoice            `json:"choice,omitempty" jsonschema:"how one of its backends is chosen: least_loaded (running requests by weight), two_choices (of two at random, the one where it would have its first token sooner), affinity (that, or where its prefix is cached), round_robin, or best_match (the longest prefix whatever runs there: to compare with). affinity if that is given, else least_loaded"`
+	Affinity  *Affinity             `json:"affinity,omitempty" jsonschema:"keep requests to the backends whose prefix caches hold their prompts; for engines that you run"`
 	Work      Work                  `json:"work" zero:"meant" jsonschema:"what a token counts for in the work that classes, tenants and projects share by"`
 }
 
@@ -187,6 +189,7 @@ type Capacity struct {
 	OutputTokensPerMinute Count    `json:"output_tokens_per_minute,omitempty" jsonschema:"likewise"`
 	TokensPerMinute       Count    `json:"tokens_per_minute,omitempty" jsonschema:"likewise, input and output together"`
 	KVTokens              Count    `json:"kv_tokens,omitempty" jsonschema:"input and held output tokens of all requests; no bound if left out"`
+	PrefillRate           Count    `json:"prefill_rate,omitempty" jsonschema:"input tokens per second, which choices by cost reckon with; 10k if left out"`
 	PrefillTokens         Count    `json:"prefill_tokens,omitempty" jsonschema:"uncached input tokens of requests that have not answered yet; no bound if left out"`
 }
 

@@ -136,6 +136,7 @@ func (l *linter) pool(path, name string, p *Pool) {
 		l.backend(index(join(path, "backends"), i), &p.Backends[i])
 	}
 	l.sharing(path, p)
+	l.affinity(path, p)
 	for _, m := range l.c.Models {
 		if slices.Contains(m.names(), name) || slices.ContainsFunc(m.Fallback, func(f Fallback) bool { return f.Pool == name }) {
 			return

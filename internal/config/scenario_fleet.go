@@ -23,6 +23,7 @@ type Machine struct {
 	StepPerRequest Fine      `json:"step_per_request,omitempty" jsonschema:"what a running request adds to a step"`
 	StepPerToken   Fine      `json:"step_per_token,omitempty" jsonschema:"what a token of context adds to a step, such as 76.3ns"`
 	KVTokens       Count     `json:"kv_tokens,omitempty" jsonschema:"key-value memory"`
+	BlockTokens    Count     `json:"block_tokens,omitempty" jsonschema:"tokens of a block of its prefix cache, which holds what memory is left; no cache if left out. Those of a trace with hash_ids are 512"`
 	Slots          Count     `json:"slots,omitempty" jsonschema:"most running requests; 256 if left out"`
 	Queue          Count     `json:"queue,omitempty" jsonschema:"most waiting requests of its own; no bound if left out"`
 	PrefixHit      *Share    `json:"prefix_hit,omitempty" jsonschema:"share of input in its prefix cache, where sources say nothing of prefixes"`
@@ -160,6 +161,7 @@ func (r *reader) replica(at string, in *Machine) *fleet.Profile {
 	p.StepPerJob = cmp.Or(in.StepPerRequest.duration(), p.StepPerJob)
 	p.StepPerToken = cmp.Or(int64(in.StepPerToken), p.StepPerToken)
 	p.KVCapacity = cmp.Or(sluice.Tokens(in.KVTokens), p.KVCapacity)
+	p.BlockTokens = cmp.Or(sluice.Tokens(in.BlockTokens), p.BlockTokens)
 	p.Slots = cmp.Or(int(in.Slots), p.Slots)
 	p.Queue = cmp.Or(int(in.Queue), p.Queue)
 	if in.PrefixHit != nil {

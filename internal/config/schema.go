@@ -13,6 +13,7 @@ import (
 
 	"sluice"
 	"sluice/internal/quota"
+	"sluice/internal/route"
 )
 
 //go:generate go test . -run IsCurrent -update
@@ -115,6 +116,7 @@ func typeSchemas() map[reflect.Type]*jsonschema.Schema {
 		reflect.TypeFor[Engine]():       words(Engine("").words()...),
 		reflect.TypeFor[LostCharge]():   words(LostCharge("").words()...),
 		reflect.TypeFor[Lend]():         words(Lend("").words()...),
+		reflect.TypeFor[PoolChoice]():   words(route.Choices()...),
 		reflect.TypeFor[Policy]():       words(Policy("").words()...),
 		reflect.TypeFor[Spend]():        words(Spend("").words()...),
 		reflect.TypeFor[Sync]():         words(Sync("").words()...),

@@ -185,6 +185,7 @@ func (v *validator) pool(path, name string, p *Pool, seen map[string]string) {
 		v.fail(join(path, "backends"), "split it into pools, and name them all at the model", "the pool has %d backends, more than %d", n, sched.MaxBackends)
 	}
 	v.sharing(path, p)
+	v.affinity(path, p)
 }
 
 func (v *validator) backend(path string, b *Backend, seen map[string]string) {

@@ -20,7 +20,7 @@ type shape struct {
 	outMost float64
 	clients []float64 // weights; empty for a trace without clients
 	span    time.Duration
-	block   int64 // tokens of a shared prompt block; 0 for none
+	turns   turns
 }
 
 // arena is the number of requests of each of its 27 clients.
@@ -38,11 +38,11 @@ var shapes = map[string]shape{
 	},
 	"mooncake-conversation": {
 		rate: 3.4, cv: 1, inP50: 6935, inP90: 27_463, inMost: 126_195, outP50: 350, outP90: 598, outMost: 2000,
-		span: 58 * time.Minute, block: 512,
+		span: 58*time.Minute + 12*time.Second, turns: turns{block: 512, first: true, share: 0.79, live: 600, looks: 6, ends: 0.03, rest: 150},
 	},
 	"mooncake-synthetic": {
 		rate: 3.91, cv: 1, inP50: 11_587, inP90: 33_000, inMost: 126_195, outP50: 90, outP90: 350, outMost: 2000,
-		span: 17 * time.Minute, block: 512,
+		span: 17*time.Minute + 2*time.Second, turns: turns{block: 512, share: 0.77, live: 500, looks: 28, ends: 0.03, grow: 0.05},
 	},
 	"vtc-arena": {
 		rate: 2.5, cv: 1, inP50: 40, inP90: 432, inMost: 1020, outP50: 211, outP90: 513, outMost: 1020,
@@ -94,6 +94,7 @@ func Synthesise(name string, o ReadOptions) ([]Row, error) {
 	}
 	a := &arrivals{d: newDice(o.Seed, 1), mean: 1 / rate, cv: s.cv}
 	d := newDice(o.Seed, 2)
+	c := conversations{turns: s.turns, d: newDice(o.Seed, 3)}
 	var rows []Row
 	for at := a.next(); at < until && len(rows) < MaxRows; at = a.next() {
 		if o.Limit > 0 && len(rows) == o.Limit {
@@ -103,8 +104,8 @@ func Synthesise(name string, o ReadOptions) ([]Row, error) {
 		if len(s.clients) > 0 {
 			row.Client = fmt.Sprintf("c%d", d.pick(s.clients))
 		}
-		if s.block > 0 {
-			row.Blocks = d.blocks(row.Input/s.block, int64(len(rows)))
+		if s.turns.block > 0 {
+			row.Blocks = c.prompt(row.Input)
 		}
 		rows = append(rows, row)
 	}
@@ -123,20 +124,4 @@ func (d dice) pick(weights []float64) int {
 		}
 	}
 	return len(weights) - 1
-}
-
-// blocks are a prompt's block ids: the first is everyone's, about a third of the
-// prompts continue an earlier conversation, the rest is new.
-func (d dice) blocks(n, request int64) []int64 {
-	const each = 1000 // ids of one conversation
-	out := make([]int64, 0, n+1)
-	out = append(out, 0)
-	conversation := request
-	if request > 0 && d.Float64() < 0.37 {
-		conversation = d.Int64N(request)
-	}
-	for i := range n {
-		out = append(out, (conversation+1)*each+min(i, each-1))
-	}
-	return out
 }

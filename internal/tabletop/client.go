@@ -86,7 +86,7 @@ func (p *play) ask(q *request, x *source) control.Ask {
 	c := &x.client
 	a := control.Ask{
 		Principal: x.principal, Model: x.Model, Dialect: x.Dialect, Class: x.Class, Task: x.Task,
-		Counted: q.counted, Bytes: bytesPerToken * int64(q.truth.input), Bound: q.bound, MaxWait: c.MaxWait,
+		Prefix: p.prefix(q), Counted: q.counted, Bytes: bytesPerToken * int64(q.truth.input), Bound: q.bound, MaxWait: c.MaxWait,
 	}
 	switch {
 	case c.MaxWait == 0:

@@ -241,6 +241,7 @@ var metrics = []metric{
 	ofBackend("kv_max", unitShare, func(b *BackendUse) float64 { return float64(b.KVMax) / 1000 }),
 	ofBackend("busy", unitShare, func(b *BackendUse) float64 { return float64(b.Busy) / 1000 }),
 	ofBackend("prefill", unitShare, func(b *BackendUse) float64 { return float64(b.Prefill) / 1000 }),
+	{name: "prefill_skew", unit: unitRatio, phase: prefillSkew},
 	ofBackend("attempts", unitCount, func(b *BackendUse) float64 { return float64(b.Attempts) }),
 	ofBackend("failures", unitCount, func(b *BackendUse) float64 { return float64(b.Failed) }),
 	{
@@ -256,6 +257,16 @@ func meanKV(p *Phase) (float64, bool) {
 		sum += float64(p.Backends[i].KVMean) / 1000
 	}
 	return sum / float64(max(len(p.Backends), 1)), len(p.Backends) > 0
+}
+
+// prefillSkew is what the backend computed that computed most, against their mean.
+func prefillSkew(p *Phase) (float64, bool) {
+	var most, all sluice.Tokens
+	for i := range p.Backends {
+		most = max(most, p.Backends[i].Prefilled)
+		all += p.Backends[i].Prefilled
+	}
+	return float64(most) * float64(len(p.Backends)) / float64(max(all, 1)), all > 0
 }
 
 func allHits(p *Phase) (float64, bool) {

@@ -1,6 +1,9 @@
 package tabletop
 
-import "sluice"
+import (
+	"sluice"
+	"sluice/internal/route"
+)
 
 // prefixKey is one prompt that requests of a source have in common, in blocks of a
 // size.
@@ -20,6 +23,22 @@ func (p *play) blocks(q *request, m *machine) []uint64 {
 	if m.spec.Replica == nil || m.spec.Replica.BlockTokens <= 0 {
 		return nil
 	}
+	return p.shared(q, m.spec.Replica.BlockTokens)
+}
+
+// prefix is the same as a gateway reads it off the body; empty where no machine has a
+// prefix cache, and so nobody would ask.
+func (p *play) prefix(q *request) route.Prefix {
+	for _, m := range p.machines {
+		if m.spec.Replica != nil && m.spec.Replica.BlockTokens > 0 {
+			n := m.spec.Replica.BlockTokens
+			return route.Prefix{Blocks: p.shared(q, n), Tokens: n}
+		}
+	}
+	return route.Prefix{}
+}
+
+func (p *play) shared(q *request, size sluice.Tokens) []uint64 {
 	if q.truth.blocks != nil {
 		return q.truth.blocks
 	}
@@ -27,7 +46,7 @@ func (p *play) blocks(q *request, m *machine) []uint64 {
 	if x.Prefix.Tokens <= 0 {
 		return nil
 	}
-	k := prefixKey{source: q.source, group: q.truth.group, size: m.spec.Replica.BlockTokens}
+	k := prefixKey{source: q.source, group: q.truth.group, size: size}
 	if b, ok := p.prefixes[k]; ok {
 		return b
 	}

@@ -29,6 +29,7 @@ type Ask struct {
 	Counted   sluice.Tokens // what a counter makes of its input
 	Bytes     int64         // of its body
 	Bound     sluice.Tokens // the output bound that it names; 0 none
+	Prefix    route.Prefix  // of its prompt, where some pool reads it
 	MaxWait   time.Duration // 0 does not queue, negative leaves it to plan and pool
 }
 

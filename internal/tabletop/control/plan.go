@@ -90,7 +90,7 @@ func (g *Gateway) plan(c *Call) (engine.Call, *sluice.Error) {
 	call := engine.Call{
 		ID: c.ID, Principal: c.Principal, Model: c.Model, Dialect: c.Dialect, Class: c.Class, Task: c.Task,
 		Work: w, Least: min(per, engine.MinOutput), Bytes: c.Bytes, MaxWait: c.MaxWait, Streaming: true, Choices: 1,
-		Counted: hard(p),
+		Counted: hard(p), Prefix: c.Prefix,
 	}
 	if enforced && p.InputCeiling > 0 && w.Input > p.InputCeiling {
 		return call, &sluice.Error{
