@@ -10,6 +10,9 @@
 //   - The figures that the product promises to reproduce come out of runs within
 //     three standard deviations of their sampling: for a Poisson stream of n requests
 //     of L tokens each, n·L ± 3·L·√n.
+//   - Where nothing happens, a scenario compares policies: the naive one misses some
+//     expectation of it. Affinity finds its multiple of what taking turns finds in
+//     caches, and the table that the documentation has of it is what runs give.
 //   - Every act of a scenario is a play of the playbook, and every play is an act.
 //     Its effect is measured by pairs: the same seed with the act and without. The
 //     least difference is in the play's favour, and the mean difference is more than
