@@ -343,11 +343,12 @@ func TestScenarioTraceLoops(t *testing.T) {
 // TestScenarioTraceLasts: rows that are made up, or drawn from rates, last for as long
 // as a run can play them, and no longer.
 func TestScenarioTraceLasts(t *testing.T) {
-	rates := "client,window_start_s,rate_rps,cv_iat,pattern,arg1,arg2\n"
+	var rates strings.Builder
+	rates.WriteString("client,window_start_s,rate_rps,cv_iat,pattern,arg1,arg2\n")
 	for window := range 144 {
-		rates += fmt.Sprintf("1,%d,90,1,Gamma,1,1\n", window*600)
+		rates.WriteString(fmt.Sprintf("1,%d,90,1,Gamma,1,1\n", window*600))
 	}
-	a := &txtar.Archive{Files: []txtar.File{{Name: "day_rates.csv", Data: []byte(rates)}}}
+	a := &txtar.Archive{Files: []txtar.File{{Name: "day_rates.csv", Data: []byte(rates.String())}}}
 	s := mustScenario(t, serves+`
 traffic:
   - {name: plain, tenant: a, arrivals: {trace: {shape: azure-conv}}}
