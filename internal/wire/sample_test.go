@@ -51,12 +51,13 @@ func scanned(t *testing.T, text string) (got, full float64, h *Head) {
 	return float64(h.Text - framePerMessage - frameReply), float64(c.Tokens()), h
 }
 
-// What is sampled of a long text stands for the whole.
+// What is sampled of a long text stands for the whole. The texts are what they are on
+// the day: the bounds are half as much again as they have been found to be.
 func TestSampleError(t *testing.T) {
 	for _, tt := range []struct {
 		size            int
 		average, atMost float64
-	}{{40 << 10, .025, .08}, {80 << 10, .025, .08}, {400 << 10, .02, .04}} {
+	}{{40 << 10, .03, .12}, {80 << 10, .03, .12}, {400 << 10, .02, .06}} {
 		var sum, worst float64
 		pieces := corpus(t, tt.size)
 		for _, text := range pieces {
