@@ -59,7 +59,26 @@ func (m *MixFile) Check(report func(path, cause, fix string)) {
 				report(at+"."+e.Param, e.Msg, e.Hint)
 			}
 		}
+		if err := overfull(side.rows); err != nil {
+			report(side.name, err.Msg, err.Hint)
+		}
 	}
+}
+
+// overfull is what is wrong with rows that are more than all of the file's rps.
+func overfull(rows []Row) *sluice.Error {
+	var sum Amount
+	for i := range rows {
+		if r := &rows[i]; r.Share != nil && r.RPS == nil && r.RPM == nil {
+			sum = sum.Plus(r.Share.Amount)
+		}
+	}
+	if sum.Cmp(Int(1)) <= 0 {
+		return nil
+	}
+	e := sluice.Invalid("", "has shares of %s%% of the file's rps", sum.Times(Int(100)).Text(1))
+	e.Hint = "let them sum up to 100% at most, or write rps in each row"
+	return e
 }
 
 func (f *Fleet) check(report func(path, cause, fix string)) {
@@ -115,6 +134,10 @@ func (m *MixFile) Workloads() (before, after []Workload, err error) {
 				return nil, nil, &e
 			}
 			*side.to = append(*side.to, w)
+		}
+		if e := overfull(side.rows); e != nil {
+			e.Param = side.name
+			return nil, nil, e
 		}
 	}
 	return before, after, nil

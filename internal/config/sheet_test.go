@@ -52,6 +52,9 @@ func TestSheetMistakes(t *testing.T) {
 			`before[2].output: is missing`,
 			`before[2].input: has p90 of 3 below p50 of 9`, `p50 ≤ p90`,
 		}},
+		{"shares", "rps: 10\nbefore:\n  - {share: 60%, input: 1k, output: 1}\n  - {share: 60%, input: 2k, output: 1}\n", &capacity.MixFile{}, []string{
+			`f.yaml:2:1: before: has shares of 120% of the file's rps`, `100% at most`,
+		}},
 		{"allocation", "gpus: 0\nmodels:\n  - {name: a, profile: p, weight: -1, demand: [{input: 1, output: 1}]}\n  - {name: a, profile: p, headroom: 100%, demand: []}\n", &capacity.AllocationFile{}, []string{
 			`f.yaml:1:7: gpus: is not between`, `models[0].weight: is not between`, `models[0].demand[0].rps: is missing`, `models[1].name: "a" is listed twice`, `models[1].headroom: is all`,
 		}},
