@@ -1,7 +1,6 @@
 package config
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
@@ -44,24 +43,7 @@ func ScenarioSchema() ([]byte, error) {
 		relax(plain.as, s)
 		types[plain.of] = &jsonschema.Schema{AnyOf: []*jsonschema.Schema{plain.text, s}}
 	}
-	defs, refs := make(map[string]*jsonschema.Schema), make(map[reflect.Type]*jsonschema.Schema)
-	for t, s := range types {
-		name := strings.ToLower(t.Name())
-		defs[name], refs[t] = s, &jsonschema.Schema{Ref: "#/$defs/" + name}
-	}
-	s, err := jsonschema.For[Scenario](&jsonschema.ForOptions{TypeSchemas: refs})
-	if err != nil {
-		return nil, fmt.Errorf("make schema: %w", err)
-	}
-	s.Defs = defs
-	relax(reflect.TypeFor[Scenario](), s)
-	s.Schema = "https://json-schema.org/draft/2020-12/schema"
-	s.Title = "Sluice scenario"
-	out, err := json.MarshalIndent(s, "", "  ")
-	if err != nil {
-		return nil, fmt.Errorf("write schema: %w", err)
-	}
-	return append(out, '\n'), nil
+	return schemaOf[Scenario]("Sluice scenario", types)
 }
 
 // text is the pattern of a value that is no number without its unit.

@@ -25,20 +25,24 @@ import (
 var SchemaJSON []byte
 
 // Schema makes the JSON Schema of the configuration file from the struct tags.
-func Schema() ([]byte, error) {
+func Schema() ([]byte, error) { return schemaOf[Config]("Sluice configuration", typeSchemas()) }
+
+// schemaOf makes the JSON Schema of a file, in which types that read text stand as
+// definitions.
+func schemaOf[T any](title string, types map[reflect.Type]*jsonschema.Schema) ([]byte, error) {
 	defs, refs := make(map[string]*jsonschema.Schema), make(map[reflect.Type]*jsonschema.Schema)
-	for t, s := range typeSchemas() {
+	for t, s := range types {
 		name := strings.ToLower(t.Name())
 		defs[name], refs[t] = s, &jsonschema.Schema{Ref: "#/$defs/" + name}
 	}
-	s, err := jsonschema.For[Config](&jsonschema.ForOptions{TypeSchemas: refs})
+	s, err := jsonschema.For[T](&jsonschema.ForOptions{TypeSchemas: refs})
 	if err != nil {
 		return nil, fmt.Errorf("make schema: %w", err)
 	}
 	s.Defs = defs
-	relax(reflect.TypeFor[Config](), s)
+	relax(reflect.TypeFor[T](), s)
 	s.Schema = "https://json-schema.org/draft/2020-12/schema"
-	s.Title = "Sluice configuration"
+	s.Title = title
 	out, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("write schema: %w", err)
