@@ -32,7 +32,8 @@
 //     peaks. Between tenants of a class and between projects of a tenant.
 //   - [BoundedWait]: how much work others may be given while a head waits.
 //   - [WorkConserving]: no head waits that could run, but for other classes'
-//     headroom and what is gathered for a large head.
+//     headroom, what is gathered for a large head, and meanwhile what the queue says is
+//     kept back behind a head of its class that fits nowhere.
 //   - [MaxMin]: long-run shares against water-filling, an independent division.
 //   - [Turn]: how long running work of a head's size takes to end, from the log.
 //   - [Log.AccumulatedDifference]: the measure of the published runs in [Anchors].
