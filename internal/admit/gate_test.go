@@ -15,6 +15,7 @@ import (
 	"sluice/internal/engine"
 	"sluice/internal/price"
 	"sluice/internal/route"
+	"sluice/test/bubble"
 )
 
 // table is a model m in a pool of one backend per number of slots, and a fallback
@@ -90,7 +91,7 @@ func waiting(g *admit.Gate) (n int) {
 }
 
 func TestCancelWhileQueued(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		g := newGate(t, table(1), admit.Hooks{})
 		p := limits(false, sluice.Limit{Dimension: sluice.InputTokens, Window: sluice.PerHour, Amount: 1000})
 		first := mustAdmit(t, g, call("k", p))
@@ -125,7 +126,7 @@ func TestCancelWhileQueued(t *testing.T) {
 
 // A context that ends in the same instant as the grant gives the place back.
 func TestCancelRacesWithGrant(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		g := newGate(t, table(1), admit.Hooks{})
 		for range 100 {
 			first := mustAdmit(t, g, call("k", nil))
@@ -151,7 +152,7 @@ func TestCancelRacesWithGrant(t *testing.T) {
 }
 
 func TestBurstOfAThousand(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		const callers, slots, each = 1000, 10, 100 * time.Millisecond
 		g := newGate(t, table(slots), admit.Hooks{})
 		var running, most, served atomic.Int64
@@ -191,7 +192,7 @@ func TestBurstOfAThousand(t *testing.T) {
 }
 
 func TestQueueTimeoutIsExact(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		var refused []sluice.Reason
 		g := newGate(t, table(1), admit.Hooks{Refused: func(_ engine.Call, e *sluice.Error) { refused = append(refused, e.Reason) }})
 		defer mustAdmit(t, g, call("k", nil)).Release(sluice.ReasonNone)
@@ -228,7 +229,7 @@ func TestWhoMayNotWaitGetsAFreePlace(t *testing.T) {
 }
 
 func TestExpiryFreesThePlace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		var expired []sluice.RequestID
 		g := newGate(t, table(1), admit.Hooks{Expired: func(id sluice.RequestID) { expired = append(expired, id) }})
 		dead := mustAdmit(t, g, call("k", nil))
@@ -262,7 +263,7 @@ func TestExpiryFreesThePlace(t *testing.T) {
 }
 
 func TestNextFallsBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		var events []string
 		g := newGate(t, table(1, 1), admit.Hooks{
 			Queued:  func(c engine.Call, v engine.Verdict) { events = append(events, "queued "+string(v.Pool)) },
@@ -293,7 +294,7 @@ func TestNextFallsBack(t *testing.T) {
 // While it waits for a further attempt its context may end: the request stays open
 // until its owner settles what the failed attempt took.
 func TestNextEndsWithItsContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		g := newGate(t, table(1), admit.Hooks{})
 		spare := mustAdmit(t, g, call("k", nil))
 		if err := spare.Next(t.Context(), engine.Result{Reason: sluice.UpstreamError}); err != nil {
@@ -315,7 +316,7 @@ func TestNextEndsWithItsContext(t *testing.T) {
 }
 
 func TestDrain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		g := newGate(t, table(1), admit.Hooks{})
 		running := mustAdmit(t, g, call("k", nil))
 		queued := make(chan *admit.Grant)
@@ -346,7 +347,7 @@ func TestDrain(t *testing.T) {
 }
 
 func TestIdleEndsWithItsContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		g := newGate(t, table(1), admit.Hooks{})
 		defer mustAdmit(t, g, call("k", nil)).Release(sluice.ReasonNone)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -358,7 +359,7 @@ func TestIdleEndsWithItsContext(t *testing.T) {
 }
 
 func TestCloseRefusesWhatWaits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		g := newGate(t, table(1), admit.Hooks{})
 		running := mustAdmit(t, g, call("k", nil))
 		got := make(chan error)
@@ -380,7 +381,7 @@ func TestCloseRefusesWhatWaits(t *testing.T) {
 }
 
 func TestSwapAllOrNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		g := newGate(t, table(1), admit.Hooks{})
 		defer mustAdmit(t, g, call("k", nil)).Release(sluice.ReasonNone)
 		got := make(chan *admit.Grant)
@@ -409,7 +410,7 @@ func TestSwapAllOrNothing(t *testing.T) {
 }
 
 func TestObserveTakesABackendOutAndBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		tb := table(1)
 		tb.Models["m"].Fallback = nil
 		g := newGate(t, tb, admit.Hooks{})
@@ -423,7 +424,7 @@ func TestObserveTakesABackendOutAndBack(t *testing.T) {
 }
 
 func TestCase_cL4_FiftyAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		g := newGate(t, table(100), admit.Hooks{})
 		p := limits(true, sluice.Limit{Dimension: sluice.Spend, Window: sluice.PerMonth, Amount: 1_000_000}) // 100 tokens at $10 per million
 		var ok atomic.Int64
@@ -453,7 +454,7 @@ func TestCase_cL4_FiftyAtOnce(t *testing.T) {
 }
 
 func TestCase_cL13_ExactlyTheLimitPasses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		g := newGate(t, table(16), admit.Hooks{})
 		p := limits(false, sluice.Limit{Dimension: sluice.Requests, Window: sluice.PerHour, Amount: 1000})
 		var calls, passed atomic.Int64
@@ -479,7 +480,7 @@ func TestCase_cL13_ExactlyTheLimitPasses(t *testing.T) {
 }
 
 func TestCase_cD2_AbortedStreams(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		g := newGate(t, table(100), admit.Hooks{})
 		p := limits(false, sluice.Limit{Dimension: sluice.Concurrency, Amount: 3})
 		var wg sync.WaitGroup

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sluice"
+	"sluice/test/bubble"
 )
 
 // table is a store as the Keeper sees it.
@@ -72,7 +73,7 @@ func startKeeper(t *testing.T, o KeeperOptions, declared Records, s Source) *Kee
 // somebody does.
 func TestRevokedKeyStops(t *testing.T) {
 	for _, notify := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			m := mustMint(t, "prod")
 			s := &table{records: house(m, nil)}
 			k := startKeeper(t, KeeperOptions{}, Records{}, s)
@@ -104,7 +105,7 @@ func second(_ sluice.Principal, err error) error { return err }
 // cT3: the store comes up 20 s after the process. Until then 503 and never 401;
 // within 5 s of it the first 200. Declared keys work all along.
 func TestStoreComesUpLate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		m, declared := mustMint(t, "prod"), mustMint(t, "file")
 		s := &table{records: house(m, nil), err: errors.New("connection refused")}
 		k := startKeeper(t, KeeperOptions{}, house(declared, nil), s)
@@ -142,7 +143,7 @@ func TestStoreComesUpLate(t *testing.T) {
 
 func TestLastSnapshotOutlivesTheSource(t *testing.T) {
 	for _, staleMax := range []time.Duration{0, time.Hour} {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			m := mustMint(t, "prod")
 			s := &table{records: house(m, nil)}
 			failures := 0
@@ -178,7 +179,7 @@ func TestLastSnapshotOutlivesTheSource(t *testing.T) {
 
 // A reload of the file waits for no store.
 func TestDeclareDoesNotWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		m := mustMint(t, "prod")
 		s := &table{hang: true}
 		start := time.Now()
@@ -204,7 +205,7 @@ func TestDeclareDoesNotWait(t *testing.T) {
 }
 
 func TestUnchangedSourceIsNotLoadedAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := &table{records: house(mustMint(t, "prod"), nil)}
 		k := startKeeper(t, KeeperOptions{Poll: time.Hour}, Records{}, s)
 		before := k.Snapshot()
@@ -224,7 +225,7 @@ func TestUnchangedSourceIsNotLoadedAgain(t *testing.T) {
 // cW3: a key is rotated with an hour of grace under load: no call fails, all
 // calls are the same key's.
 func TestRotationUnderLoad(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		old := mustMint(t, "prod")
 		fresh, err := MintSecret("prod", old.Ref.ID)
 		if err != nil {

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -17,6 +16,7 @@ import (
 	"sluice/internal/egress/egresstest"
 	"sluice/internal/fakellm"
 	"sluice/internal/fleet"
+	"sluice/test/bubble"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // memory, in a bubble.
 func backend(t *testing.T, p fleet.Profile, front func(http.Handler) http.Handler, f func(t *testing.T, o Options)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		provider, err := fakellm.New(fakellm.Options{Models: []fakellm.Model{{Name: "m", Engine: &p, MaxEvent: 1, Context: 200_000, Ratio: 1130}}})
 		if err != nil {
 			t.Fatal(err)

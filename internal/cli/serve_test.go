@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"testing/synctest"
+
+	"sluice/test/bubble"
 )
 
 // scripted is a gateway that says what was asked of it.
@@ -56,7 +58,7 @@ func TestSignals(t *testing.T) {
 		"interrupt cuts a term drain": {[]os.Signal{syscall.SIGTERM, os.Interrupt}, true, nil, "start stop cut", "quitting", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				g := &scripted{reloadErr: c.reload, stopping: make(chan struct{})}
 				if !c.held {
 					close(g.stopping)

@@ -16,11 +16,12 @@ import (
 
 	"sluice/internal/egress"
 	"sluice/internal/egress/egresstest"
+	"sluice/test/bubble"
 )
 
 // peer is a backend that is written by hand: each connection is given to serve.
 func peer(t *testing.T, serve func(n int, c net.Conn, r *bufio.Reader), f func(t *testing.T, n *egresstest.Net, c *egress.Clear)) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		n := &egresstest.Net{}
 		l := n.Listen("peer:80")
 		done := make(chan struct{})

@@ -8,8 +8,9 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"sluice/test/bubble"
 )
 
 func TestCheck(t *testing.T) {
@@ -99,7 +100,7 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 }
 
 func TestConnectDeadline(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		d := New(Options{Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
@@ -117,7 +118,7 @@ func TestConnectDeadline(t *testing.T) {
 
 // U3: the last address stands in for 30 s, and for the name that failed alone.
 func TestLastGoodAddress(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		d := New(Options{})
 		ip := netip.MustParseAddr("198.41.0.4")
 		d.remember("api.example", net.TCPAddrFromAddrPort(netip.AddrPortFrom(ip, 443)))

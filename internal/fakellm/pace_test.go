@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sluice/internal/fleet"
+	"sluice/test/bubble"
 )
 
 // clocked is a response writer that remembers when it was written to.
@@ -44,7 +45,7 @@ func timed(t *testing.T, p fleet.Profile) *Server {
 
 // Answers come at the fleet's pace, on the bubble's clock.
 func TestPaceIsTheFleets(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := timed(t, fleet.Profile{PrefillRate: 100, ChunkTokens: 1000, StepBase: 10 * time.Millisecond})
 		got := call(t.Context(), s, chat("m", "word word", `,"stream":true,"max_tokens":5`+""))
 		e := s.Account(Filter{}).Served[0]
@@ -59,7 +60,7 @@ func TestPaceIsTheFleets(t *testing.T) {
 }
 
 func TestGapIsExact(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := timed(t, fleet.Llama8BOnH100())
 		got := call(t.Context(), s, chat("m!gap=1.2s!tokens=5", "x", `,"stream":true`))
 		for i := range 5 {
@@ -72,7 +73,7 @@ func TestGapIsExact(t *testing.T) {
 
 // One slot: the second request waits for the first; a cancel makes room at once.
 func TestQueueAndCancel(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := timed(t, fleet.Profile{PrefillRate: 1_000_000, StepBase: 10 * time.Millisecond, Slots: 1, Queue: 1})
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
@@ -101,7 +102,7 @@ func TestQueueAndCancel(t *testing.T) {
 }
 
 func TestHostedRatesOnTheWire(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s, err := New(Options{Models: []Model{{Name: "h", Hosted: &fleet.Service{PrefillRate: 1000, RequestsPerMinute: 2, TokensPerMinute: 10_000}}}})
 		if err != nil {
 			t.Fatal(err)
@@ -122,7 +123,7 @@ func TestHostedRatesOnTheWire(t *testing.T) {
 
 // A model that runs on bills a cancelled request in full.
 func TestRunsOn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		p := fleet.Llama8BOnH100()
 		s, err := New(Options{Models: []Model{{Name: "m", Engine: &p, RunsOn: true}}})
 		if err != nil {
@@ -141,7 +142,7 @@ func TestRunsOn(t *testing.T) {
 // A server that closes tears what waits for its clock; it does not answer it
 // in a hurry.
 func TestCloseTears(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := timed(t, fleet.Llama8BOnH100())
 		var wg sync.WaitGroup
 		wg.Go(func() {
@@ -163,7 +164,7 @@ func TestCloseTears(t *testing.T) {
 
 // After any mix of ends the machine is empty and the book adds up.
 func TestNothingIsLeftBehind(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		p := fleet.Llama8BOnH100()
 		p.Slots, p.KVCapacity = 8, 4000
 		s := timed(t, p)

@@ -18,6 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"sluice"
+	"sluice/test/bubble"
 )
 
 func TestRecordsSurvive(t *testing.T) {
@@ -431,7 +432,7 @@ func TestSegmentsAreDeleted(t *testing.T) {
 // What power loss can take is what was written in the last 10 ms: the fsync that
 // covers a record begins that long after it at the latest, whatever else is written.
 func TestGroupsBeginInTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		j := open(t, t.TempDir(), JournalOptions{})
 		var ends []lsn // by the millisecond
 		for ms := range 200 {
@@ -451,7 +452,7 @@ func TestGroupsBeginInTime(t *testing.T) {
 }
 
 func TestDrainBatches(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		sink := &memory{}
 		j := open(t, t.TempDir(), JournalOptions{Sink: sink, DrainBatch: 10})
 		start := time.Now()
@@ -481,7 +482,7 @@ func TestDrainBatches(t *testing.T) {
 
 // A sink that is down delays the drain, with growing pauses, and loses nothing.
 func TestFailingSinkLosesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		sink := &memory{err: errors.New("database is locked")}
 		var pauses []time.Duration
 		j := open(t, t.TempDir(), JournalOptions{
@@ -531,7 +532,7 @@ func TestDrainGoesOnAfterRestart(t *testing.T) {
 }
 
 func TestSyncGroups(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		d := &disk{}
 		j := open(t, t.TempDir(), JournalOptions{OpenFile: d.open})
 		synctest.Wait()
@@ -565,7 +566,7 @@ func TestSyncGroups(t *testing.T) {
 // stays, settlements use the ballast, then wait in memory; all goes on by itself
 // when space returns.
 func TestDiskFull(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		d, sink := &disk{}, &memory{}
 		j := open(t, dir, JournalOptions{Sink: sink, OpenFile: d.open, Ballast: 64 << 10, KeepMax: 2})
@@ -605,7 +606,7 @@ func TestDiskFull(t *testing.T) {
 }
 
 func TestBallastTakesSettlements(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		d, sink := &disk{}, &memory{}
 		dir := t.TempDir()
 		j := open(t, dir, JournalOptions{Sink: sink, OpenFile: d.open, Ballast: 64 << 10})
@@ -639,7 +640,7 @@ func (f *untilGone) WriteAt(p []byte, off int64) (int, error) {
 
 // A partial write that cannot even be cut away is cut away before the next.
 func TestPartialWriteIsCutAway(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		d := &disk{}
 		j := open(t, dir, JournalOptions{OpenFile: d.open})
@@ -660,7 +661,7 @@ func TestPartialWriteIsCutAway(t *testing.T) {
 // A failed fsync may have dropped the pages: the records are written again
 // before the next one, and nobody is told that they are safe in between.
 func TestFailedSyncIsWrittenAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		d := &disk{}
 		j := open(t, dir, JournalOptions{OpenFile: d.open})
@@ -699,7 +700,7 @@ func TestClosedJournal(t *testing.T) {
 // A sink that has lost what it had taken is given it again, also while a batch is
 // under way, and what it has it takes once.
 func TestRewind(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		dir, sink := t.TempDir(), &memory{}
 		j := open(t, dir, JournalOptions{Sink: sink, DrainBatch: 7})
 		if _, ok, err := j.LastDrained(); ok || err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"sluice"
+	"sluice/test/bubble"
 )
 
 // killDir is set in the process that TestKill starts and kills.
@@ -149,7 +150,7 @@ func TestConcurrentUse(t *testing.T) {
 // A journal whose sink is down for long has a bound: beginnings are refused
 // there, ends are not.
 func TestBound(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		sink := &memory{err: context.DeadlineExceeded}
 		j := open(t, t.TempDir(), JournalOptions{Sink: sink, SegmentBytes: 2 << 10, MaxBytes: 8 << 10})
 		begin := func(n int) error {
@@ -181,7 +182,7 @@ func TestBound(t *testing.T) {
 // Requests that stay open and fill several segments must not make the journal
 // carry them over for ever.
 func TestManyStayOpen(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		j := open(t, t.TempDir(), JournalOptions{Sink: &memory{}, SegmentBytes: 2 << 10})
 		for i := range 100 {
 			must(t, j.Begin(reserve(fmt.Sprint(i)), dispatch(fmt.Sprint(i), 1)), j.Settle(entry(fmt.Sprint("s", i), 1, true)))

@@ -5,12 +5,14 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"sluice/test/bubble"
 )
 
 // Checkpoints ride along with the groups of other records and have one of their
 // own once a second.
 func TestCheckpointsSyncLate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		var groups atomic.Int64
 		j := open(t, t.TempDir(), JournalOptions{Hooks: Hooks{Synced: func(time.Duration, error) { groups.Add(1) }}})
 		whole := func() bool {

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"sluice"
+	"sluice/test/bubble"
 )
 
 func TestJudge(t *testing.T) {
@@ -39,7 +39,7 @@ func TestJudge(t *testing.T) {
 // Each backend is asked in its own interval, one that hangs is down once its time is
 // over, and a path that says nothing is told of once.
 func TestProber(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		begun := time.Now()
 		seen, odd := map[sluice.BackendID][]string{}, []string{}

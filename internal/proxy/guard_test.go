@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"sluice/test/bubble"
 )
 
 // pieces is a connection that is read in pieces of the given sizes, over and over.
@@ -188,7 +190,7 @@ func TestDoor(t *testing.T) {
 // A door whose listener fails keeps no place, and one that is closed lets nobody
 // wait.
 func TestDoorEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		d := newDoor(failing{}, 1)
 		for range 3 {
 			if _, err := d.Accept(); err != errAccept {

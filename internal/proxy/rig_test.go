@@ -32,6 +32,7 @@ import (
 	"sluice/internal/route"
 	"sluice/internal/upstream"
 	"sluice/internal/wire"
+	"sluice/test/bubble"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -95,7 +96,7 @@ type rig struct {
 
 func inBubble(t *testing.T, s setup, f func(t *testing.T, r *rig)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		if s.before != nil {
 			s.before(t, &s)
 		}

@@ -13,12 +13,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
 
 	"sluice"
+	"sluice/test/bubble"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -66,7 +66,7 @@ data: [DONE]
 // A server that stalls does not delay a single later send, and its slowness is
 // charged from the intended start.
 func TestLoopIsOpen(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		start := time.Now()
 		var mu sync.Mutex
 		var at []time.Duration
@@ -98,7 +98,7 @@ func TestLoopIsOpen(t *testing.T) {
 
 // Beyond the bound rows are dropped, never delayed.
 func TestOverrunIsNotDelay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		hang := transport(func(r *http.Request) (*http.Response, error) {
 			<-r.Context().Done()
 			return nil, r.Context().Err()
@@ -114,7 +114,7 @@ func TestOverrunIsNotDelay(t *testing.T) {
 }
 
 func TestStopCutsTheRun(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5500*time.Millisecond)
 		defer cancel()
 		hang := transport(func(r *http.Request) (*http.Response, error) {
@@ -352,7 +352,7 @@ func TestReconcile(t *testing.T) {
 
 // The books are read again until the last requests have settled.
 func TestBooksAreAwaited(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		reads := 0
 		o := Options{
 			Rows: every(time.Second, 1), Target: "http://gateway",

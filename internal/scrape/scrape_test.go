@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,6 +13,7 @@ import (
 	"sluice/internal/engine"
 	"sluice/internal/route"
 	"sluice/internal/scrape"
+	"sluice/test/bubble"
 )
 
 func TestParse(t *testing.T) {
@@ -87,7 +87,7 @@ func TestReport(t *testing.T) {
 }
 
 func TestPoller(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		var seen []time.Duration
 		var failed int
 		start := time.Now()

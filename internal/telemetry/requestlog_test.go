@@ -14,6 +14,7 @@ import (
 
 	"sluice"
 	"sluice/internal/ledger"
+	"sluice/test/bubble"
 )
 
 func someRequest() *Request {
@@ -58,7 +59,7 @@ func TestLineIsAsOthers(t *testing.T) {
 
 // Lines wait for others, but not for long, and not behind a warning.
 func TestLinesAreGrouped(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		var buf lockedBuffer
 		lines := func() int { return strings.Count(buf.String(), "\n") }
 		l := NewRequestLog(&buf, LogOptions{Format: "text", Level: slog.LevelInfo})

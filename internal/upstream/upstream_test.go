@@ -22,6 +22,7 @@ import (
 	"sluice/internal/egress"
 	"sluice/internal/egress/egresstest"
 	"sluice/internal/wire"
+	"sluice/test/bubble"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -34,7 +35,7 @@ type rig struct {
 }
 
 func inBubble(t *testing.T, h http.HandlerFunc, f func(t *testing.T, r *rig)) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		n := &egresstest.Net{}
 		srv := &http.Server{ErrorLog: log.New(io.Discard, "", 0), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			body, _ := io.ReadAll(r.Body) // only then does net/http notice a client that leaves

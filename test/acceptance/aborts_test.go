@@ -3,7 +3,6 @@ package acceptance
 import (
 	"math/rand/v2"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"sluice"
@@ -11,6 +10,7 @@ import (
 	"sluice/internal/fakellm"
 	"sluice/internal/fleet"
 	"sluice/internal/replay"
+	"sluice/test/bubble"
 )
 
 // step is the time that the provider of these runs takes for a token, however
@@ -55,7 +55,7 @@ func aborts(t *testing.T, engine string, d replay.Dialect, calls int) {
 	if race { // its run-time gives up on so long a bubble; scripts/test runs this without it
 		t.Skip("a long bubble under the race detector")
 	}
-	synctest.Test(t, func(t *testing.T) { abortsInBubble(t, engine, d, calls) })
+	bubble.Test(t, func(t *testing.T) { abortsInBubble(t, engine, d, calls) })
 }
 
 func abortsInBubble(t *testing.T, engine string, d replay.Dialect, calls int) {

@@ -12,7 +12,6 @@ import (
 	"net/url"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -35,6 +34,7 @@ import (
 	"sluice/internal/sched"
 	"sluice/internal/upstream"
 	"sluice/internal/wire"
+	"sluice/test/bubble"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -89,7 +89,7 @@ const endless = 40_000
 // ended, once, and what the ledger says is what the provider says.
 func at(t *testing.T, p plan, f func(t *testing.T, s *site)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, &p)
 		stop := s.serve(&p)
 		ended := false

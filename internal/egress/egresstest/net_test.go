@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"sluice/test/bubble"
 )
 
 func connect(t *testing.T, n *Net) (client, server *Conn) {
@@ -28,7 +30,7 @@ func connect(t *testing.T, n *Net) (client, server *Conn) {
 }
 
 func TestBackPressureAndDeadlines(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		c, s := connect(t, &Net{Buffer: 4})
 		start := time.Now()
 		c.SetWriteDeadline(start.Add(time.Second))
@@ -58,7 +60,7 @@ func TestBackPressureAndDeadlines(t *testing.T) {
 }
 
 func TestServesHTTP(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		n := &Net{}
 		srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			time.Sleep(3 * time.Second)
