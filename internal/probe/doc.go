@@ -11,9 +11,7 @@
 //
 // # Concurrency
 //
-// A Prober has one goroutine, and at most a few more while a round lasts; Close joins
-// them all. A backend that hangs costs its own outcome alone, and delays the next round
-// by at most the longest time that one is waited for.
+// That of package rounds: one goroutine, and a few more while a round lasts.
 //
 // # What it does not do
 //

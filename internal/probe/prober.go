@@ -3,10 +3,10 @@ package probe
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"sluice"
+	"sluice/internal/rounds"
 )
 
 // Outcome is what a probe showed.
@@ -26,7 +26,8 @@ type Target struct {
 	Every   time.Duration
 }
 
-// Options is what a Prober works with. All but Odd are needed.
+// Options is what a Prober works with. All but Odd are needed; all but Targets are
+// called from several goroutines at a time.
 type Options struct {
 	Targets func() []Target                                   // those in force, at each round
 	Ask     func(ctx context.Context, t Target) (int, error)  // the status of the answer
@@ -36,106 +37,38 @@ type Options struct {
 
 // How a Prober paces itself.
 const (
-	MinEvery = 100 * time.Millisecond
 	Patience = 5 * time.Second // the longest wait for an answer
 	atOnce   = 16              // backends asked at a time
 )
 
-// Prober probes backends.
-type Prober struct {
-	o      Options
-	cancel context.CancelFunc
-	wg     sync.WaitGroup
+// Asked implements [rounds.Target].
+func (t Target) Asked() (sluice.BackendID, time.Duration) { return t.Backend, t.Every }
 
-	last map[sluice.BackendID]asked // of the goroutine of run
-}
-
-// asked is when a backend was asked, and the odd status that was told of last.
-type asked struct {
-	at  time.Time
-	odd int
-}
+// Prober probes backends. What it knows of each is the odd status that was told of
+// last, or 0.
+type Prober struct{ *rounds.Rounds[Target, int] }
 
 // Start makes a Prober that asks at once and then in its targets' intervals. Close
 // ends it.
 func Start(o Options) *Prober {
-	ctx, cancel := context.WithCancel(context.Background())
-	p := &Prober{o: o, cancel: cancel, last: make(map[sluice.BackendID]asked)}
-	p.wg.Go(func() { p.run(ctx) })
-	return p
+	return &Prober{rounds.Start(rounds.Options[Target, int]{Targets: o.Targets, AtOnce: atOnce, Patience: Patience, Ask: o.probe})}
 }
 
-// Close ends the prober and joins its goroutines.
-func (p *Prober) Close() {
-	p.cancel()
-	p.wg.Wait()
-}
-
-func (p *Prober) run(ctx context.Context) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-timer.C:
-		}
-		timer.Reset(p.round(ctx))
-	}
-}
-
-// round asks those that are due and returns when the next ones are.
-func (p *Prober) round(ctx context.Context) time.Duration {
-	now, next := time.Now(), time.Second // a reload is seen within this
-	var due []Target
-	known := make(map[sluice.BackendID]asked)
-	for _, t := range p.o.Targets() {
-		t.Every = max(t.Every, MinEvery)
-		a := p.last[t.Backend]
-		if wait := t.Every - now.Sub(a.at); a.at.IsZero() || wait <= 0 {
-			due, a.at = append(due, t), now
-			next = min(next, t.Every)
-		} else {
-			next = min(next, wait)
-		}
-		known[t.Backend] = a
-	}
-	p.last = known
-	var wg sync.WaitGroup
-	odd, slots := make([]int, len(due)), make(chan struct{}, atOnce)
-	for i, t := range due {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			odd[i] = p.ask(ctx, t)
-		})
-	}
-	wg.Wait()
-	for i, t := range due {
-		a := known[t.Backend]
-		if odd[i] != 0 && odd[i] != a.odd && p.o.Odd != nil {
-			p.o.Odd(t.Backend, t.Path, odd[i])
-		}
-		a.odd = odd[i]
-		known[t.Backend] = a
-	}
-	return max(next-time.Since(now), time.Millisecond)
-}
-
-// ask probes one backend. It returns the status of an answer that says nothing.
-func (p *Prober) ask(parent context.Context, t Target) (odd int) {
-	ctx, cancel := context.WithTimeout(parent, min(t.Every, Patience))
-	defer cancel()
-	status, err := p.o.Ask(ctx, t)
-	if parent.Err() != nil { // it was not given the time
-		return 0
+// probe asks one backend, given the odd status that was told of last.
+func (o Options) probe(ctx context.Context, t Target, told int) (odd int) {
+	status, err := o.Ask(ctx, t)
+	if rounds.Interrupted(ctx) {
+		return told
 	}
 	switch Judge(status, err) {
 	case Up:
-		p.o.Observe(t.Backend, true)
+		o.Observe(t.Backend, true)
 	case Down:
-		p.o.Observe(t.Backend, false)
+		o.Observe(t.Backend, false)
 	default:
+		if status != 0 && status != told && o.Odd != nil {
+			o.Odd(t.Backend, t.Path, status)
+		}
 		return status
 	}
 	return 0

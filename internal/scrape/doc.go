@@ -15,8 +15,8 @@
 //
 // # Concurrency
 //
-// A Poller has one goroutine, and at most a few more while a round lasts; Close
-// joins them all. An engine that does not answer in time costs its own figures alone.
+// That of package rounds: one goroutine, and a few more while a round lasts. An engine
+// that does not answer in time costs its own figures alone.
 //
 // # What it does not do
 //
