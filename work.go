@@ -60,13 +60,14 @@ const (
 	ScopeTenantModel
 	ScopeModel
 	ScopeFleet
-	NumScopes = iota
+	ScopeShadow // model × the pool that gets copies of its requests
+	NumScopes   = iota
 )
 
 // Shared reports whether callers of several tenants share the scope's limits.
 func (s Scope) Shared() bool { return s >= ScopeModel }
 
-var scopeNames = []string{"key", "user", "run", "project", "tenant", "tenant_model", "model", "fleet"}
+var scopeNames = []string{"key", "user", "run", "project", "tenant", "tenant_model", "model", "fleet", "shadow"}
 
 func (s Scope) String() string                { return enumText(scopeNames, s) }
 func (s Scope) MarshalText() ([]byte, error)  { return []byte(s.String()), nil }

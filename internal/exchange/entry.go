@@ -35,6 +35,7 @@ func (t *turn) entry(a *attempt, u sluice.Usage, cost, high sluice.Nano) ledger.
 	b := a.place.Backend
 	e.Attempt, e.Pool, e.Backend, e.Provider, e.Policy = a.place.Attempt, a.place.Pool, b.ID, b.Provider, a.place.Policy
 	e.UpstreamModel, e.ServedModel, e.UpstreamRequestID = b.Model, a.tap.ServedModel(), a.provider
+	e.Finish = a.tap.FinishReason()
 	e.PriceVersion, e.HeldSpend, e.EstimatedInput = a.priceVersion(), a.place.HeldSpend, a.input
 	e.Detail = withRates(t.detail(a), a, &u)
 	return e

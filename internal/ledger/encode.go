@@ -28,19 +28,23 @@ func appendReserve(b []byte, r *Reserve) []byte {
 	b = appendInt(b, int64(r.EstimatedInput))
 	b = appendInt(b, int64(r.OutputBound))
 	b = appendInt(b, int64(r.HeldSpend))
-	b = appendLast(b, r.Principal.Run)
+	b = appendLast(b, string(r.Principal.Run), string(r.ShadowOf))
 	return endFrame(b, start)
 }
 
-// appendLast writes a text at the end of a record, unless it is empty.
-func appendLast[T ~string](b []byte, s T) []byte {
-	if s == "" {
-		return b
+// appendLast writes texts at the end of a record, but for those at its very end that
+// are empty.
+func appendLast(b []byte, texts ...string) []byte {
+	for len(texts) > 0 && texts[len(texts)-1] == "" {
+		texts = texts[:len(texts)-1]
 	}
-	return appendText(b, s)
+	for _, s := range texts {
+		b = appendText(b, s)
+	}
+	return b
 }
 
-// last reads it.
+// last reads the next of them.
 func (d *decoder) last() string {
 	if d.bad || d.s == "" {
 		return ""
@@ -67,6 +71,7 @@ func (d *decoder) reserve() (r Reserve) {
 	r.OutputBound = sluice.Tokens(d.int())
 	r.HeldSpend = sluice.Nano(d.int())
 	r.Principal.Run = sluice.RunID(d.last())
+	r.ShadowOf = sluice.RequestID(d.last())
 	return r
 }
 
@@ -184,7 +189,7 @@ func appendEntry(b []byte, e *Entry) []byte {
 	}
 	b = appendInt(b, int64(len(detail)))
 	b = append(b, detail...)
-	b = appendLast(b, e.Run)
+	b = appendLast(b, string(e.Run), string(e.ShadowOf), e.Finish)
 	return endFrame(b, start)
 }
 
@@ -239,5 +244,7 @@ func (d *decoder) entry() (e Entry) {
 		d.s = d.s[n:]
 	}
 	e.Run = sluice.RunID(d.last())
+	e.ShadowOf = sluice.RequestID(d.last())
+	e.Finish = d.last()
 	return e
 }

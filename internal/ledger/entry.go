@@ -24,6 +24,10 @@ type Entry struct {
 	Class   sluice.Class
 	Model   sluice.ModelID
 
+	// ShadowOf is the request whose copy this one was: nobody saw its answer, and it
+	// counts to no tenant's usage, limits or budgets. Empty for what clients asked.
+	ShadowOf sluice.RequestID
+
 	Pool              sluice.PoolID
 	Backend           sluice.BackendID
 	Provider          sluice.ProviderID
@@ -38,6 +42,7 @@ type Entry struct {
 	Status    int  // HTTP status the client got, 499 if it had left
 	Late      bool // settled after its hold had expired
 	Stream    bool
+	Finish    string // the provider's word for why its answer ended, if it said
 	Operation string // "chat", "completions", "embeddings", "messages", "count_tokens", "models"
 	Dialect   string
 

@@ -156,7 +156,7 @@ func entry(id string, n int, final bool) Entry {
 	return Entry{
 		Request: sluice.RequestID(id), Attempt: n, At: t0, Ended: t0.Add(5 * time.Second),
 		Tenant: "acme", Project: "web", Key: "k1", User: "u-7", Run: "r-9", Task: "summary",
-		Labels: []sluice.Label{{Key: "feature", Value: "inbox"}}, Class: sluice.Batch, Model: "fast",
+		Labels: []sluice.Label{{Key: "feature", Value: "inbox"}}, Class: sluice.Batch, Model: "fast", ShadowOf: "first", Finish: "length",
 		Pool: "chat", Backend: "oai", Provider: "openai", UpstreamModel: "gpt-x", ServedModel: "gpt-x-0613", UpstreamRequestID: "req_1", Policy: "v3",
 		Final: final, Outcome: sluice.Cancelled, Reason: sluice.ClientGone, Status: 499, Late: true, Stream: true, Operation: "chat", Dialect: "openai",
 		Usage: sluice.Usage{

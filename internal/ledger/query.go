@@ -95,7 +95,10 @@ type UsageQuery struct {
 	By    []Dimension
 	Label string // the label key that ByLabel stands for
 	Where []Match
-	Limit int // 0 is MaxUsageRows; the rows of the highest cost come first, unless grouped by time
+	// Shadow asks for what shadows used, of whose traffic they are copies. They are
+	// in no other answer.
+	Shadow bool
+	Limit  int // 0 is MaxUsageRows; the rows of the highest cost come first, unless grouped by time
 }
 
 // Window is the span that the roll-ups answer for: Since down to and Until up to
@@ -189,6 +192,7 @@ type Spend struct {
 	Model   sluice.ModelID   // set for tenant_model and model
 	User    sluice.UserID    // set for user
 	Run     sluice.RunID     // set for run
+	Pool    sluice.PoolID    // set for shadow, with Model
 	Window  sluice.Window    // PerHour, PerDay or PerMonth; PerRun for a run
 	Start   time.Time        // of the window, UTC; of a run its first request
 

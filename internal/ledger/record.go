@@ -19,7 +19,8 @@ type Reserve struct {
 	Stream    bool
 	Operation string // as in Entry
 	Dialect   string
-	Policy    string // routing table version
+	Policy    string           // routing table version
+	ShadowOf  sluice.RequestID // as in Entry
 
 	EstimatedInput sluice.Tokens
 	OutputBound    sluice.Tokens
@@ -96,7 +97,7 @@ func (o Open) Lost(now time.Time) Entry {
 	return Entry{
 		Request: r.Request, Attempt: d.Attempt, At: at, Ended: now,
 		Tenant: r.Principal.Tenant, Project: r.Principal.Project, Key: r.Principal.Key, User: r.Principal.User, Run: r.Principal.Run,
-		Task: r.Task, Labels: r.Labels, Class: r.Class, Model: r.Model,
+		Task: r.Task, Labels: r.Labels, Class: r.Class, Model: r.Model, ShadowOf: r.ShadowOf,
 		Pool: d.Pool, Backend: d.Backend, Provider: d.Provider, UpstreamModel: d.UpstreamModel, Policy: r.Policy,
 		Final: o.Final, Outcome: sluice.Expired, Reason: sluice.Lost,
 		Stream: r.Stream, Operation: r.Operation, Dialect: r.Dialect,

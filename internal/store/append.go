@@ -53,7 +53,11 @@ func (db *DB) Append(ctx context.Context, entries []ledger.Entry) error {
 			return err
 		}
 		for _, r := range rollups {
-			if err := r.add(ctx, &in, r.roll(added)); err != nil {
+			sums := r.roll(added)
+			if len(sums) == 0 {
+				continue
+			}
+			if err := r.add(ctx, &in, sums); err != nil {
 				return err
 			}
 		}

@@ -10,7 +10,8 @@
 //
 // entries holds one row per (request, attempt). usage_hours and user_hours are
 // sums of entries by hour of arrival, kept in the transaction of the append from
-// the rows that it really inserted. Usage is answered from them alone wherever
+// the rows that it really inserted. Those of shadows, the copies of requests whose
+// answers nobody saw, are summed in shadow_hours and nowhere else. Usage is answered from them alone wherever
 // they have the dimensions; else entries are read, up to Options.ScanMax.
 //
 // Auth records are documents (JSON) with the columns that the database must know.

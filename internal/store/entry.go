@@ -21,7 +21,7 @@ var entryColumns = []string{
 	"input", "cache_read", "cache_write", "cache_write_1h", "audio_input", "output", "reasoning", "audio_output",
 	"tool_calls", "web_searches", "service_tier", "usage_source", "anomalous",
 	"cost", "cost_high", "price_version", "estimated_input", "output_bound", "held_spend",
-	"queued_us", "first_token_us", "duration_us", "run_id", "detail",
+	"queued_us", "first_token_us", "duration_us", "run_id", "shadow_of", "finish", "detail",
 }
 
 // entryValues appends an entry's values, as the types that a driver takes.
@@ -38,7 +38,7 @@ func entryValues(args []any, e *ledger.Entry) []any {
 	args = figures(texts(args, u.ServiceTier, u.Source.String()), flag(u.Anomalous), int64(e.Cost), int64(e.CostHigh))
 	args = figures(texts(args, e.PriceVersion), int64(e.EstimatedInput), int64(e.OutputBound), int64(e.HeldSpend))
 	args = figures(args, e.Queued.Microseconds(), e.FirstToken.Microseconds(), e.Duration.Microseconds())
-	return texts(args, string(e.Run), string(e.Detail))
+	return texts(args, string(e.Run), string(e.ShadowOf), e.Finish, string(e.Detail))
 }
 
 // texts appends strings and figures numbers. What a slice that is used again has in
@@ -102,7 +102,7 @@ func scanEntry(row scanner) (e ledger.Entry, err error) {
 		&u.Input, &u.CacheRead, &u.CacheWrite, &u.CacheWrite1h, &u.AudioInput, &u.Output, &u.Reasoning, &u.AudioOutput,
 		&u.ToolCalls, &u.WebSearches, &u.ServiceTier, word{&u.Source}, &u.Anomalous,
 		&e.Cost, &e.CostHigh, &e.PriceVersion, &e.EstimatedInput, &e.OutputBound, &e.HeldSpend,
-		&queued, &first, &duration, &e.Run, &detail,
+		&queued, &first, &duration, &e.Run, &e.ShadowOf, &e.Finish, &detail,
 	)
 	if err != nil {
 		return e, fmt.Errorf("read entry: %w", err)
@@ -192,7 +192,7 @@ func mend(e *ledger.Entry) bool {
 	for _, c := range [...]bool{
 		clamp(&e.EstimatedInput), clamp(&e.OutputBound), clamp(&e.HeldSpend), clamp(&e.Queued), clamp(&e.FirstToken), clamp(&e.Duration),
 		clean(&e.Request), clean(&e.Tenant), clean(&e.Project), clean(&e.Key), clean(&e.User), clean(&e.Run), clean(&e.Model),
-		clean(&e.Pool), clean(&e.Backend), clean(&e.Provider),
+		clean(&e.Pool), clean(&e.Backend), clean(&e.Provider), clean(&e.ShadowOf), clean(&e.Finish),
 	} {
 		changed = changed || c
 	}

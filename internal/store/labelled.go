@@ -84,7 +84,7 @@ func (db *DB) runSpend(ctx context.Context, sums *labelledSums, since time.Time)
 			CAST(SUM(cost) AS BIGINT),
 			CAST(SUM(cost_high) AS BIGINT)
 		FROM entries
-		WHERE run_id <> '' AND at_us >= $1
+		WHERE run_id <> '' AND shadow_of = '' AND at_us >= $1
 		GROUP BY tenant, run_id`, since.UnixMicro())
 	if err != nil {
 		return err
@@ -122,6 +122,9 @@ type runSum struct {
 
 // add adds an entry that the store does not have.
 func (m *labelledSums) add(e *ledger.Entry) {
+	if e.ShadowOf != "" { // on an account of its own: see ShadowSpend
+		return
+	}
 	s := ledger.Spend{
 		Tenant: e.Tenant, User: e.User, Run: e.Run,
 		Input: e.Usage.InputTotal(), Output: e.Usage.OutputTotal(), Cost: e.Cost, CostHigh: e.CostHigh,

@@ -44,7 +44,7 @@ func (db *DB) Recent(ctx context.Context, q ledger.RecentQuery) (ledger.RecentPa
 	}
 	var c conditions
 	c.owner(q.Owner)
-	c.parts = append(c.parts, "final = 1")
+	c.parts = append(c.parts, "final = 1", shadowed(false))
 	for _, m := range q.Where {
 		d, ok := dims[m.By]
 		if !ok {

@@ -125,18 +125,34 @@ func hourOf(e *ledger.Entry) int64 {
 
 // rollup is a table of hourly sums.
 type rollup struct {
-	table string
-	dims  []ledger.Dimension // besides the hour
+	table  string
+	dims   []ledger.Dimension // besides the hour
+	shadow bool               // of shadows, and else of what clients asked
+}
+
+// of reports whether an entry counts in the table.
+func (r rollup) of(e *ledger.Entry) bool { return r.shadow == (e.ShadowOf != "") }
+
+// shadowed is the condition on entries that are shadows, or are none.
+func shadowed(shadow bool) string {
+	if shadow {
+		return "shadow_of <> ''"
+	}
+	return "shadow_of = ''"
 }
 
 // rollups are the tables of hourly sums, the one that answers most first. In the
 // second is what has no bound: the caller's own user labels.
 var rollups = []rollup{
-	{"usage_hours", []ledger.Dimension{
-		ledger.ByTenant, ledger.ByProject, ledger.ByKey, ledger.ByTask, ledger.ByModel, ledger.ByBackend,
-		ledger.ByProvider, ledger.ByClass, ledger.ByOutcome, ledger.ByReason,
-	}},
-	{"user_hours", []ledger.Dimension{ledger.ByTenant, ledger.ByProject, ledger.ByUser, ledger.ByModel}},
+	{"usage_hours", boundedDims, false},
+	{"user_hours", []ledger.Dimension{ledger.ByTenant, ledger.ByProject, ledger.ByUser, ledger.ByModel}, false},
+	{"shadow_hours", boundedDims, true},
+}
+
+// boundedDims are the dimensions whose values have bounds of their own.
+var boundedDims = []ledger.Dimension{
+	ledger.ByTenant, ledger.ByProject, ledger.ByKey, ledger.ByTask, ledger.ByModel, ledger.ByBackend,
+	ledger.ByProvider, ledger.ByClass, ledger.ByOutcome, ledger.ByReason,
 }
 
 // columns are the key columns and the measure columns.
@@ -193,6 +209,9 @@ func (r rollup) roll(entries []*ledger.Entry) []rollupRow {
 	var before *ledger.Entry // the one that was summed before, into row
 	var row *rollupRow
 	for _, e := range entries {
+		if !r.of(e) {
+			continue
+		}
 		if before != nil && sameKey(before, e, of) {
 			row.add(e)
 			continue

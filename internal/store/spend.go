@@ -94,6 +94,9 @@ func (db *DB) spendUndrained(ctx context.Context, sums spendSums, windows []wind
 	err := undrained(func(entries []ledger.Entry) error {
 		fresh, err := db.unknown(ctx, entries)
 		for _, e := range fresh {
+			if e.ShadowOf != "" { // on an account of its own: see ShadowSpend
+				continue
+			}
 			k := hourKey{hourOf(e), e.Tenant, e.Project, e.Key, e.Model}
 			s := hours[k]
 			if s == nil {

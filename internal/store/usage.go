@@ -75,6 +75,9 @@ func checkUsage(q ledger.UsageQuery) error {
 // entries must be read.
 func pickSource(q ledger.UsageQuery) (table string, rolled bool) {
 	for _, r := range rollups {
+		if r.shadow != q.Shadow {
+			continue
+		}
 		has := func(d ledger.Dimension) bool {
 			return d == ledger.ByHour || d == ledger.ByDay || slices.Contains(r.dims, d)
 		}
@@ -105,6 +108,9 @@ func newUsagePlan(q ledger.UsageQuery, table string, rolled bool, scanMax int) *
 		since, until = q.Window()
 	}
 	p.c.owner(q.Owner)
+	if !rolled {
+		p.c.parts = append(p.c.parts, shadowed(q.Shadow))
+	}
 	if !since.IsZero() {
 		p.c.add(time+" >= $?", since.UnixMicro())
 	}

@@ -27,7 +27,7 @@ func Run(t *testing.T, fresh Fresh) {
 		name  string
 		tests []namedTest
 	}{
-		{"ledger", ledgerTests}, {"usage", usageTests}, {"auth", authTests}, {"lifecycle", lifecycleTests}, {"journal", journalTests},
+		{"ledger", ledgerTests}, {"usage", usageTests}, {"shadow", shadowTests}, {"auth", authTests}, {"lifecycle", lifecycleTests}, {"journal", journalTests},
 	} {
 		for _, test := range group.tests {
 			t.Run(group.name+"/"+test.name, func(t *testing.T) {
@@ -127,7 +127,7 @@ func entry(id string, attempt int) ledger.Entry {
 		Labels: []sluice.Label{{Key: "feature", Value: "inbox"}, {Key: "prompt_version", Value: "7"}},
 		Class:  sluice.Standard, Model: "fast",
 		Pool: "chat", Backend: "oai", Provider: "openai", UpstreamModel: "gpt-x", ServedModel: "gpt-x-0613", UpstreamRequestID: "req_1", Policy: "v3",
-		Final: true, Outcome: sluice.Completed, Status: 200, Stream: true, Operation: "chat", Dialect: "openai",
+		Final: true, Outcome: sluice.Completed, Status: 200, Stream: true, Finish: "stop", Operation: "chat", Dialect: "openai",
 		Usage: sluice.Usage{
 			Input: 100, CacheRead: 20, CacheWrite: 3, CacheWrite1h: 4, AudioInput: 5, Output: 60, Reasoning: 7, AudioOutput: 8,
 			ToolCalls: 2, WebSearches: 1, ServiceTier: "flex", Source: sluice.UsageReported,
