@@ -1,9 +1,6 @@
 package sluice
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 // Names of the things that configuration and requests refer to. Distinct types
 // keep a pool from being passed where a backend is meant.
@@ -49,37 +46,6 @@ func ParseTask(s string) (string, error) {
 
 // Label is one key and value of sluice-labels.
 type Label struct{ Key, Value string }
-
-// ParseLabels validates the sluice-labels header: at most MaxLabels pairs
-// k=v, comma-separated, in the alphabet of a task, each key once. Order is kept.
-func ParseLabels(s string) ([]Label, error) {
-	if s == "" {
-		return nil, nil
-	}
-	var out []Label
-	for pair := range strings.SplitSeq(s, ",") {
-		k, v, ok := strings.Cut(strings.TrimSpace(pair), "=")
-		if !ok || k == "" {
-			return nil, Invalid("sluice-labels", "has %q: write key=value, comma-separated", pair)
-		}
-		if _, err := ParseTask(k); err != nil {
-			return nil, Invalid("sluice-labels", "key %q: use at most %d of a-z, 0-9, dot, underscore and hyphen", k, MaxTask)
-		}
-		if _, err := ParseTask(v); err != nil {
-			return nil, Invalid("sluice-labels", "value of %q: use at most %d of a-z, 0-9, dot, underscore and hyphen", k, MaxTask)
-		}
-		for _, l := range out {
-			if l.Key == k {
-				return nil, Invalid("sluice-labels", "has the key %q twice", k)
-			}
-		}
-		if len(out) == MaxLabels {
-			return nil, Invalid("sluice-labels", "has more than %d labels", MaxLabels)
-		}
-		out = append(out, Label{k, v})
-	}
-	return out, nil
-}
 
 // ValidName reports, as an error that says how to mend it, whether s may name a
 // tenant, project, plan, pool, backend or provider: 1 to 64 of [a-z0-9._-],

@@ -23,6 +23,7 @@ type Policy struct {
 	Models    []ModelID // allowed public names; empty allows all
 	Regions   []string  // where requests may go, fallbacks too; empty allows all
 	Providers []ProviderID
+	Risk      Risk   // least label of each request
 	MaxWait   int64  // longest time in a queue, in nanoseconds; 0 means the pool's
 	MaxOutput Tokens // output bound of a request that names none; 0 means the model's
 

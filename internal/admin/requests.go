@@ -115,6 +115,7 @@ type Attempt struct {
 	Charge            Charge      `json:"charge"`
 	Fallback          bool        `json:"fallback,omitempty" doc:"Not one of the model's first pools"`
 	Needs             string      `json:"needs,omitempty" doc:"What the request needs of a backend"`
+	Risk              string      `json:"risk,omitempty" doc:"The label of the request: low, normal or high"`
 	Canary            bool        `json:"canary,omitempty" doc:"In a canary pool"`
 	Evaluated         *Evaluation `json:"evaluated,omitempty" doc:"What said that a fallback can stand in"`
 	Candidates        []Candidate `json:"candidates,omitempty" doc:"Backends that were considered"`
@@ -281,6 +282,7 @@ func (x *Explanation) decisions(at *Attempt, detail []byte) {
 	}
 	take("candidates", &at.Candidates)
 	take("needs", &at.Needs)
+	take("risk", &at.Risk)
 	take("canary", &at.Canary)
 	take("evaluated", &at.Evaluated)
 	take("fallback", &at.Fallback)

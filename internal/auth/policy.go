@@ -41,7 +41,7 @@ func policyOf(p *Plan, t *Tenant, project *Project, k *Key) *sluice.Policy {
 		projectLimits = override(projectLimits, project.Limits)
 	}
 	where = where.narrow(k.Residency)
-	out.Regions, out.Providers = where.Regions, where.Providers
+	out.Regions, out.Providers, out.Risk = where.Regions, where.Providers, where.Risk
 	out.Limits[sluice.ScopeTenant] = override(p.Limits, t.Limits)
 	out.Limits[sluice.ScopeProject] = override(projectLimits, nil)
 	out.Limits[sluice.ScopeKey] = override(p.PerKey, k.Limits)
@@ -78,7 +78,7 @@ func lower(a, b sluice.Tokens) sluice.Tokens {
 }
 
 func (r Residency) narrow(by Residency) Residency {
-	return Residency{Regions: narrow(r.Regions, by.Regions), Providers: narrow(r.Providers, by.Providers)}
+	return Residency{Regions: narrow(r.Regions, by.Regions), Providers: narrow(r.Providers, by.Providers), Risk: max(r.Risk, by.Risk)}
 }
 
 // narrow is the intersection of two lists, where an empty one is all.
@@ -190,7 +190,7 @@ func (ps *policies) intern(p *sluice.Policy) *sluice.Policy {
 // when their encodings are: every variable part stands behind its length.
 func encodePolicy(b []byte, p *sluice.Policy) []byte {
 	b = appendText(b, string(p.Plan))
-	b = append(b, byte(p.Class), byte(p.Mode), flag(p.HardSpend), flag(p.Budget402), flag(p.JournalSync))
+	b = append(b, byte(p.Class), byte(p.Mode), byte(p.Risk), flag(p.HardSpend), flag(p.Budget402), flag(p.JournalSync))
 	b = binary.AppendUvarint(b, uint64(len(p.Classes)))
 	for _, c := range p.Classes {
 		b = append(b, byte(c))

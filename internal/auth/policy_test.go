@@ -83,6 +83,17 @@ func TestResidencyNarrows(t *testing.T) {
 	if diff := cmp.Diff([]sluice.ProviderID{"b"}, got.Providers); diff != "" {
 		t.Error(diff)
 	}
+	at := func(r sluice.Risk) Residency { return Residency{Risk: r} }
+	for _, tc := range []struct{ plan, tenant, project, key, want sluice.Risk }{
+		{0, 0, 0, 0, sluice.RiskNone},
+		{sluice.RiskHigh, sluice.RiskLow, 0, sluice.RiskNormal, sluice.RiskHigh},
+		{sluice.RiskLow, 0, sluice.RiskNormal, 0, sluice.RiskNormal},
+		{0, 0, 0, sluice.RiskLow, sluice.RiskLow},
+	} {
+		if got := policyOf(&Plan{Residency: at(tc.plan)}, &Tenant{Residency: at(tc.tenant)}, &Project{Residency: at(tc.project)}, &Key{Residency: at(tc.key)}); got.Risk != tc.want {
+			t.Errorf("%+v: got risk %v", tc, got.Risk)
+		}
+	}
 }
 
 func TestJournalSyncFollowsSpend(t *testing.T) {
@@ -118,6 +129,7 @@ func TestEncodePolicySeesEveryField(t *testing.T) {
 		"Models":        func(p *sluice.Policy) { p.Models = nothing[sluice.ModelID]() },
 		"Regions":       func(p *sluice.Policy) { p.Regions = []string{"eu"} },
 		"Providers":     func(p *sluice.Policy) { p.Providers = []sluice.ProviderID{"x", "y"} },
+		"Risk":          func(p *sluice.Policy) { p.Risk = sluice.RiskHigh },
 		"MaxWait":       func(p *sluice.Policy) { p.MaxWait = 9 },
 		"MaxOutput":     func(p *sluice.Policy) { p.MaxOutput = 9 },
 		"InputCeiling":  func(p *sluice.Policy) { p.InputCeiling = 9 },

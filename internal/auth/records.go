@@ -91,11 +91,13 @@ type Plan struct {
 }
 
 // Residency is where requests may go, fallbacks and retries too: to backends of
-// these regions and of these providers. An empty list allows all; what a plan, a
-// tenant, a project and a key say only ever narrows.
+// these regions and of these providers, and that take what carries the label Risk.
+// An empty list allows all; what a plan, a tenant, a project and a key say only ever
+// narrows, so that Risk is the least label of each request.
 type Residency struct {
 	Regions   []string            `json:"regions,omitempty"`
 	Providers []sluice.ProviderID `json:"providers,omitempty"`
+	Risk      sluice.Risk         `json:"risk,omitempty"`
 }
 
 // DefaultPlan is a plan with no limits: class standard, weight 1, hard spend.

@@ -67,6 +67,9 @@ func story(w io.Writer, x *admin.Explanation) {
 	if len(x.Steps) > 0 && x.Steps[0].Needs != "" {
 		asked += ", needing " + x.Steps[0].Needs
 	}
+	if len(x.Steps) > 0 && x.Steps[0].Risk != "" {
+		asked += ", risk " + x.Steps[0].Risk
+	}
 	say("asked", "%s, class %s", asked, x.Class)
 	say("when", "%s, ended after %s", stamp(&x.At), span(x.Seconds))
 	estimate(w, x)

@@ -81,7 +81,7 @@ func (c *keyListCmd) Run(ctx context.Context, env *Env) error {
 
 func keyRows(k *admin.Key) [][]string {
 	rows := pairs("key", k.ID, "tenant", k.Tenant, "project", k.Project, "env", k.Env, "name", k.Name, "state", k.State,
-		"models", strings.Join(k.Models, " "), "regions", join(k.Regions), "providers", join(k.Providers), "limits", limitsText(k.Limits), "per run", limitsText(admin.Limits(k.PerRun)),
+		"models", strings.Join(k.Models, " "), "regions", join(k.Regions), "providers", join(k.Providers), "risk", deref(k.Risk), "limits", limitsText(k.Limits), "per run", limitsText(admin.Limits(k.PerRun)),
 		"input ceiling", some(k.InputCeiling), "output ceiling", some(k.OutputCeiling), "expires", stamp(k.Expires), "revoked", stamp(k.Revoked))
 	for i, s := range k.Secrets {
 		ends := stamp(s.Ends)

@@ -80,7 +80,7 @@ func planView(p *admin.Plan) view {
 		status = strconv.Itoa(*p.BudgetStatus)
 	}
 	output := some(p.MaxOutput)
-	rows := pairs("plan", p.ID, "class", deref(p.Class), "classes", join(p.Classes), "weight", count(deref(p.Weight)), "models", join(p.Models), "regions", join(p.Regions), "providers", join(p.Providers),
+	rows := pairs("plan", p.ID, "class", deref(p.Class), "classes", join(p.Classes), "weight", count(deref(p.Weight)), "models", join(p.Models), "regions", join(p.Regions), "providers", join(p.Providers), "risk", deref(p.Risk),
 		"max wait", deref(p.MaxWait), "max output", output, "spend", deref(p.Spend), "budget status", status, "journal sync", deref(p.JournalSync),
 		"limits", limitsText(p.Limits), "per project", limitsText(p.PerProject), "per key", limitsText(p.PerKey), "per user", limitsText(p.PerUser),
 		"per run", limitsText(admin.Limits(p.PerRun)), "input ceiling", some(p.InputCeiling), "output ceiling", some(p.OutputCeiling), "limits mode", deref(p.LimitsMode))

@@ -61,7 +61,7 @@ func (c *projectListCmd) Run(ctx context.Context, env *Env) error {
 }
 
 func projectView(p *admin.Project) view {
-	return view{data: p, columns: fieldColumns, rows: pairs("project", p.ID, "name", deref(p.Name), "models", join(p.Models), "regions", join(p.Regions), "providers", join(p.Providers), "limits", limitsText(p.Limits), "declared", p.Declared)}
+	return view{data: p, columns: fieldColumns, rows: pairs("project", p.ID, "name", deref(p.Name), "models", join(p.Models), "regions", join(p.Regions), "providers", join(p.Providers), "risk", deref(p.Risk), "limits", limitsText(p.Limits), "declared", p.Declared)}
 }
 
 type oneProject struct {

@@ -85,7 +85,7 @@ func tenantView(t *admin.Tenant) view {
 		suspended = "yes"
 	}
 	return view{data: t, columns: fieldColumns, rows: pairs("tenant", t.ID, "name", deref(t.Name), "plan", deref(t.Plan), "suspended", suspended,
-		"models", join(t.Models), "regions", join(t.Regions), "providers", join(t.Providers), "limits", limitsText(t.Limits), "limits mode", deref(t.LimitsMode), "projects", projectIDs(t), "declared", t.Declared, "created", stamp(t.Created), "updated", stamp(t.Updated))}
+		"models", join(t.Models), "regions", join(t.Regions), "providers", join(t.Providers), "risk", deref(t.Risk), "limits", limitsText(t.Limits), "limits mode", deref(t.LimitsMode), "projects", projectIDs(t), "declared", t.Declared, "created", stamp(t.Created), "updated", stamp(t.Updated))}
 }
 
 type tenantShowCmd struct {

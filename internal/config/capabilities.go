@@ -89,10 +89,12 @@ func (v *validator) capabilities(path string, c *Capabilities) {
 	}
 }
 
-// Residency is where requests may go.
+// Residency is where requests may go: by where and whose a backend is, and by the label
+// that they carry.
 type Residency struct {
 	Regions   []string `json:"regions,omitempty" jsonschema:"regions that requests may go to, retries and fallbacks too: a backend that names no region is in none. It narrows what stands above; all if left out"`
 	Providers []string `json:"providers,omitempty" jsonschema:"providers that requests may go to, likewise"`
+	Risk      Risk     `json:"risk,omitempty" jsonschema:"least risk label of each request, low, normal or high: it goes to no backend and to no pool of a model whose max_risk is lower. It raises what stands above; none if left out"`
 }
 
 // residency reports regions that no backend is in and providers that there are not.

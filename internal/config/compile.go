@@ -193,7 +193,7 @@ func (b *builder) pool(name string, p *Pool) {
 }
 
 func (b *builder) model(name string, m *Model) {
-	out := &route.Model{ID: sluice.ModelID(name), Limits: b.c.inForce(m.Limits), Terms: m.terms(), Sticky: m.Sticky.record(), MaxSpend: sluice.Nano(m.MaxSpend)}
+	out := &route.Model{ID: sluice.ModelID(name), Limits: b.c.inForce(m.Limits), Terms: m.terms(), Sticky: m.Sticky.record(), MaxRisk: m.maxRisk(), MaxSpend: sluice.Nano(m.MaxSpend)}
 	for _, p := range m.Pools {
 		out.Pools = append(out.Pools, sluice.PoolID(p.Pool))
 	}
@@ -213,7 +213,7 @@ func (b *builder) backend(path string, x *Backend) *route.Backend {
 	p := b.c.Providers[x.Provider]
 	out := &route.Backend{
 		ID: sluice.BackendID(x.Name), Provider: sluice.ProviderID(x.Provider), Model: x.Model, Dialect: string(p.Dialect),
-		Region: x.Region, Domain: x.domain(), Weight: x.Weight,
+		Region: x.Region, Domain: x.domain(), Weight: x.Weight, MaxRisk: tighter(x.MaxRisk.label(), p.MaxRisk.label()),
 		Capacity: route.Capacity{
 			Concurrency: int64(x.Capacity.Concurrency), KVTokens: sluice.Tokens(x.Capacity.KVTokens), PrefillTokens: sluice.Tokens(x.Capacity.PrefillTokens), PrefillRate: int64(x.Capacity.PrefillRate),
 			Adaptive: x.Capacity.Adaptive, TokenTime: time.Duration(x.Capacity.TokenTime), QueueDelay: time.Duration(x.Capacity.QueueDelay),

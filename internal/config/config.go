@@ -94,6 +94,7 @@ type Provider struct {
 	Timeouts      Timeouts           `json:"timeouts,omitzero" jsonschema:"deadlines of one attempt"`
 	StopsOnCancel *bool              `json:"stops_on_cancel,omitempty" jsonschema:"whether generation and billing stop when the connection closes; true for an engine, else false"`
 	Capabilities  *Capabilities      `json:"capabilities,omitempty" jsonschema:"what every model here can do or not, where that is not what the engine or the catalogue is taken to say"`
+	MaxRisk       Risk               `json:"max_risk,omitempty" jsonschema:"highest risk label of what may go there: low, normal or high; all if left out"`
 	Metrics       *Duration          `json:"metrics,omitempty" jsonschema:"how often an engine is asked for its load, at /metrics beside the version of its address; 1s for vllm and sglang if left out, 0s asks nothing"`
 	LostCharge    LostCharge         `json:"lost_charge,omitempty" jsonschema:"what an attempt is charged whose usage never became known: estimate, or bound (all that it could have cost)"`
 	Price         *Price             `json:"price,omitempty" jsonschema:"price of every model here that has none of its own: RATES, or free"`
@@ -165,6 +166,7 @@ type Backend struct {
 	Probe         *Probe        `json:"probe,omitzero" jsonschema:"its own, as at the provider"`
 	Model         string        `json:"model" jsonschema:"the provider's name of the model"`
 	Region        string        `json:"region,omitempty" jsonschema:"where it runs"`
+	MaxRisk       Risk          `json:"max_risk,omitempty" jsonschema:"as at the provider, of this backend; it may be lower than that"`
 	Domain        string        `json:"domain,omitempty" jsonschema:"failure domain: what fails together; the provider's name if left out. A further attempt leaves the domain of the one that failed if any other can serve"`
 	Weight        int64         `json:"weight" zero:"meant" jsonschema:"share of the pool's requests; 0 takes no new ones"`
 	Capacity      Capacity      `json:"capacity,omitzero" jsonschema:"what it holds at a time"`

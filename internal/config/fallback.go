@@ -13,6 +13,7 @@ import (
 type Fallback struct {
 	Pool             string     `json:"pool" jsonschema:"a name of pools"`
 	Evaluated        *Evaluated `json:"evaluated,omitempty" jsonschema:"the evaluation that says it can stand in; recorded with every attempt there. It or allow_unevaluated is needed"`
+	MaxRisk          Risk       `json:"max_risk,omitempty" jsonschema:"highest risk label that it takes: low, normal or high; all if left out"`
 	AllowUnevaluated bool       `json:"allow_unevaluated,omitempty" jsonschema:"stand in without an evaluation"`
 }
 

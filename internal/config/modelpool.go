@@ -13,6 +13,7 @@ type ModelPool struct {
 	Pool    string         `json:"pool" jsonschema:"a name of pools"`
 	Tenants []string       `json:"tenants,omitempty" jsonschema:"tenants that it is for; all if left out"`
 	Classes []sluice.Class `json:"classes,omitempty" jsonschema:"classes that it is for: interactive, standard, batch; all if left out"`
+	MaxRisk Risk           `json:"max_risk,omitempty" jsonschema:"highest risk label that it takes: low, normal or high; all if left out"`
 	Weight  Count          `json:"weight,omitempty" jsonschema:"share of the requests that try it first, against the weights of the model's other pools: all of them have one, but canaries, or none has, and their order counts"`
 	Canary  Percent        `json:"canary,omitempty" jsonschema:"part of the requests that try it first; the others do not get it"`
 }

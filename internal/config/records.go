@@ -84,7 +84,7 @@ func (c *Config) keyRecord(path, name string, tenant sluice.TenantID, k *Key, h 
 }
 
 func (r Residency) record() auth.Residency {
-	out := auth.Residency{Regions: slices.Clone(r.Regions)}
+	out := auth.Residency{Regions: slices.Clone(r.Regions), Risk: r.Risk.label()}
 	for _, p := range r.Providers {
 		out.Providers = append(out.Providers, sluice.ProviderID(p))
 	}

@@ -94,13 +94,14 @@ func typeSchemas() map[reflect.Type]*jsonschema.Schema {
 	ceiling := &jsonschema.Schema{Type: "object", Required: []string{"ceiling"}, Properties: map[string]*jsonschema.Schema{"ceiling": rates}, AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}}}
 	plainFallback := &jsonschema.Schema{}
 	type fallback Fallback // without its method
-	if f, err := jsonschema.For[fallback](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{reflect.TypeFor[Time](): moment()}}); err == nil {
+	if f, err := jsonschema.For[fallback](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{reflect.TypeFor[Time](): moment(), reflect.TypeFor[Risk](): words(Risk("").words()...)}}); err == nil {
 		plainFallback = f
 	}
 	plainPool := &jsonschema.Schema{}
 	type modelPool ModelPool // without its method
 	if f, err := jsonschema.For[modelPool](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
 		reflect.TypeFor[Count](): pattern(amount+"[kKMG]?", "50k"), reflect.TypeFor[Percent](): pattern("(100|[0-9]{1,2})%", "60%"), reflect.TypeFor[sluice.Class](): words(classWords...),
+		reflect.TypeFor[Risk](): words(Risk("").words()...),
 	}}); err == nil {
 		relax(reflect.TypeFor[modelPool](), f)
 		plainPool = f
@@ -132,6 +133,7 @@ func typeSchemas() map[reflect.Type]*jsonschema.Schema {
 		reflect.TypeFor[UnknownPrice](): {AnyOf: []*jsonschema.Schema{words("refuse"), ceiling}},
 		reflect.TypeFor[ModelPool]():    {AnyOf: []*jsonschema.Schema{{Type: "string"}, plainPool}},
 		reflect.TypeFor[Sticky]():       words(Sticky("").words()...),
+		reflect.TypeFor[Risk]():         words(Risk("").words()...),
 		reflect.TypeFor[APIKey]():       apiKeySchema(),
 		reflect.TypeFor[Fallback]():     {AnyOf: []*jsonschema.Schema{{Type: "string"}, plainFallback}},
 	}

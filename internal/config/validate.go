@@ -205,6 +205,7 @@ func (v *validator) backend(path string, b *Backend, seen map[string]string) {
 	v.capabilities(join(path, "capabilities"), b.Capabilities)
 	v.apiKeys(path, b.APIKey, b.APIKeys)
 	v.probe(join(path, "probe"), b.Probe)
+	v.maxRisk(path, b)
 	if b.Provider == "" {
 		return // reported as missing
 	}

@@ -47,7 +47,7 @@ func (p *pool) denies(now time.Time, r *request) route.Denied {
 	if bounded && p.sheds(now) {
 		return route.DeniedShedding
 	}
-	why, ask := route.DeniedNowhere, r.ask()
+	why, ask := route.DeniedNowhere, r.ask(p)
 	for _, pl := range p.places {
 		if r.eligible(pl.Backend, &ask) != route.Chosen {
 			continue

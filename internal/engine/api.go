@@ -18,6 +18,7 @@ type Call struct {
 	Dialect   string      // the client's; only backends that speak it are eligible
 	Needs     route.Needs // only backends that lack none of it are eligible
 	Class     sluice.Class
+	Risk      sluice.Risk // its label, if that is higher than what Principal.Policy says: see sluice.Policy.Raise
 	Task      string
 	Work      sluice.Work
 	Least     sluice.Tokens  // the smallest Work.OutputBound that is worth the request: below it a budget refuses and does not clamp. 0 takes MinOutput

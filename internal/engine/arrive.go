@@ -22,7 +22,7 @@ func (e *Engine) Arrive(now time.Time, c Call) Verdict {
 		return Verdict{Err: err}
 	}
 	r := e.newRequest(now, &c)
-	r.maxSpend = m.MaxSpend
+	r.under(m)
 	e.open(now, r, m)
 	v, err := e.admit(now, r, m)
 	if err != nil {

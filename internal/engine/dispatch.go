@@ -183,7 +183,7 @@ func (e *Engine) relocate(now time.Time, r *request) bool {
 // a hold.
 func (e *Engine) elsewhere(now time.Time, r *request, m *route.Model) (to *pool, hope bool, err *sluice.Error) {
 	before := r.avoid
-	r.maxSpend = m.MaxSpend
+	r.under(m)
 	for _, least := range []service{serves, avoided} {
 		for _, r.avoid = range []bool{true, false} {
 			if r.avoid && len(r.failed) == 0 {

@@ -256,7 +256,7 @@ func (e *Engine) lacks(now time.Time, r *request) (out []LackView) {
 // pacedFor reports whether one of a request's backends has room for it but for the
 // rates of its provider, and how long until the first has that too.
 func (p *pool) pacedFor(now time.Time, r *request) (wait time.Duration, ok bool) {
-	ask, need := r.ask(), r.needOfPlace()
+	ask, need := r.ask(p), r.needOfPlace()
 	for _, pl := range p.places {
 		if r.eligible(pl.Backend, &ask) != route.Chosen || r.dearer(pl.Backend) {
 			continue

@@ -100,23 +100,28 @@ func fleet(t *rapid.T) *route.Table {
 				Region:   rapid.SampledFrom([]string{"", "eu", "us", "asia"}).Draw(t, "region"),
 				Domain:   rapid.SampledFrom([]string{"d1", "d2", "d3"}).Draw(t, "domain"),
 				Lacks:    route.Needs(rapid.Uint32Range(0, 7).Draw(t, "lacks")),
+				MaxRisk:  sluice.Risk(rapid.IntRange(0, 3).Draw(t, "max risk")),
 				Capacity: route.Capacity{Concurrency: rapid.Int64Range(1, 3).Draw(t, "slots")},
 			})
 		}
 		table.Pools[p.ID], ids = p, append(ids, p.ID)
 	}
 	n := rapid.IntRange(1, len(ids)).Draw(t, "first")
-	table.Models["m"] = &route.Model{ID: "m", Pools: ids[:n], Fallback: ids[n:]}
+	table.Models["m"] = &route.Model{ID: "m", Pools: ids[:n], Fallback: ids[n:], MaxRisk: map[sluice.PoolID]sluice.Risk{}}
+	for _, id := range ids {
+		table.Models["m"].MaxRisk[id] = sluice.Risk(rapid.IntRange(0, 3).Draw(t, "max risk of pool"))
+	}
 	return table
 }
 
 // A request only ever gets a backend whose record covers its needs, in a region and
-// of a provider that its caller may use: at first, on each further attempt, after
+// of a provider that its caller may use, which takes its risk label in that pool: at first, on each further attempt, after
 // waits, and whatever table comes into force meanwhile.
 func TestEveryAttemptIsCoveredAndPermitted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := start
-		eng := engine.New(engine.Config{Table: fleet(t)})
+		table := fleet(t)
+		eng := engine.New(engine.Config{Table: table})
 		calls := map[sluice.RequestID]engine.Call{}
 		running := map[sluice.RequestID]bool{}
 		pick := func(from map[sluice.RequestID]bool) sluice.RequestID {
@@ -128,9 +133,11 @@ func TestEveryAttemptIsCoveredAndPermitted(t *testing.T) {
 				c := engine.Call{
 					ID: sluice.RequestID(fmt.Sprint("r", i)), Model: "m", Dialect: "openai", MaxWait: time.Hour, Work: sluice.Work{Input: 1},
 					Needs: route.Needs(rapid.Uint32Range(0, 7).Draw(t, "needs")),
+					Risk:  sluice.Risk(rapid.IntRange(0, 3).Draw(t, "asked risk")),
 					Principal: sluice.Principal{Tenant: "t", Key: "k", Policy: &sluice.Policy{
 						Regions:   rapid.SampledFrom([][]string{nil, {"eu"}, {"eu", "us"}, {""}}).Draw(t, "regions"),
 						Providers: rapid.SampledFrom([][]sluice.ProviderID{nil, {"own"}}).Draw(t, "providers"),
+						Risk:      sluice.Risk(rapid.IntRange(0, 3).Draw(t, "own risk")),
 					}},
 				}
 				if eng.Arrive(now, c).Err == nil {
@@ -148,7 +155,8 @@ func TestEveryAttemptIsCoveredAndPermitted(t *testing.T) {
 			case 4:
 				now = now.Add(time.Duration(rapid.IntRange(0, 30).Draw(t, "seconds")) * time.Second)
 			case 5:
-				plan, err := eng.Prepare(fleet(t))
+				table = fleet(t)
+				plan, err := eng.Prepare(table)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -162,7 +170,12 @@ func TestEveryAttemptIsCoveredAndPermitted(t *testing.T) {
 				running[g.ID] = true
 				c, b := calls[g.ID], g.Backend
 				p := c.Principal.Policy
+				risk := max(c.Risk, p.Risk)
 				switch {
+				case b.MaxRisk != 0 && risk > b.MaxRisk:
+					t.Fatalf("%s of risk %v got %s, which takes %v", g.ID, risk, b.ID, b.MaxRisk)
+				case table.Models["m"].MaxRisk[g.Pool] != 0 && risk > table.Models["m"].MaxRisk[g.Pool]:
+					t.Fatalf("%s of risk %v got pool %s, which takes %v", g.ID, risk, g.Pool, table.Models["m"].MaxRisk[g.Pool])
 				case c.Needs&b.Lacks != 0:
 					t.Fatalf("%s needs %v and got %s, which lacks %v", g.ID, c.Needs, b.ID, b.Lacks)
 				case p.Regions != nil && (b.Region == "" || !slices.Contains(p.Regions, b.Region)):
@@ -303,5 +316,62 @@ func TestMaxSpend(t *testing.T) {
 		if g := eng.Advance(start); v.Err != nil || len(g) != 1 || g[0].Backend.ID != tt.want {
 			t.Errorf("%d tokens: got %v %+v, want %s", tt.output, v.Err, g, tt.want)
 		}
+	}
+}
+
+// A label leaves out the backends and the pools that take less, with a word of its own;
+// what no backend takes is refused with what is in the way of each. A table with other
+// bounds holds for what waits, at once.
+func TestRiskLeavesOut(t *testing.T) {
+	table := parseTable(t, "pool p\nbackend a pool=p conc=1\nbackend b pool=p conc=1\npool q\nbackend c pool=q conc=1\nmodel m pools=p fallback=q")
+	table.Pools["p"].Backends[1].MaxRisk = sluice.RiskLow
+	table.Models["m"].MaxRisk = map[sluice.PoolID]sluice.Risk{"p": sluice.RiskNormal}
+	eng := engine.New(engine.Config{Table: table})
+	arrive := func(id sluice.RequestID, own, asked sluice.Risk) engine.Verdict {
+		return eng.Arrive(start, engine.Call{
+			ID: id, Model: "m", Dialect: "openai", MaxWait: time.Hour, Risk: asked,
+			Principal: sluice.Principal{Tenant: "t", Key: "k", Policy: &sluice.Policy{Risk: own}},
+		})
+	}
+	for _, tt := range []struct {
+		id         sluice.RequestID
+		own, asked sluice.Risk
+		left       []string // of a, b and, once p has nobody, c
+	}{
+		{"none", 0, 0, []string{"", "other"}},
+		{"asked", 0, sluice.RiskNormal, []string{"", "risk"}},
+		{"own", sluice.RiskNormal, sluice.RiskLow, []string{"", "risk"}},
+		{"high", sluice.RiskLow, sluice.RiskHigh, []string{"risk", "risk", ""}},
+	} {
+		arrive(tt.id, tt.own, tt.asked)
+		g := eng.Advance(start)
+		if len(g) != 1 || g[0].Err != nil {
+			t.Fatalf("%s: got %+v", tt.id, g)
+		}
+		var left []string
+		for _, c := range g[0].Candidates {
+			left = append(left, c.Left)
+		}
+		if !slices.Equal(left, tt.left) {
+			t.Errorf("%s: candidates %q, want %q", tt.id, left, tt.left)
+		}
+		_ = eng.Settle(start, tt.id, engine.Actual{})
+	}
+
+	arrive("runs", sluice.RiskHigh, 0)
+	arrive("waits", sluice.RiskHigh, 0)
+	eng.Advance(start)
+	tighter := parseTable(t, "pool p\nbackend a pool=p conc=1\nbackend b pool=p conc=1\npool q\nbackend c pool=q conc=1\nmodel m pools=p fallback=q")
+	tighter.Models["m"].MaxRisk = map[sluice.PoolID]sluice.Risk{"p": sluice.RiskNormal, "q": sluice.RiskNormal}
+	plan, err := eng.Prepare(tighter)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eng.Swap(start, plan)
+	if g := eng.Advance(start); len(g) != 1 || g[0].ID != "waits" || g[0].Err == nil {
+		t.Errorf("what waits got %+v", g)
+	}
+	if v := arrive("late", 0, sluice.RiskHigh); v.Err == nil || v.Err.Reason != sluice.ModelNotAllowed || !strings.Contains(v.Err.Msg, "c takes no request of risk high") {
+		t.Errorf("got %v", v.Err)
 	}
 }

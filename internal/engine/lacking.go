@@ -30,6 +30,8 @@ func (l *lacking) add(r *request, b *route.Backend, left route.Left) {
 		why = "is in no region that this key may use"
 	case route.LeftProvider:
 		why = "is of no provider that this key may use"
+	case route.LeftRisk:
+		why = "takes no request of risk " + r.call.Risk.String()
 	case route.LeftTooDear:
 		why = fmt.Sprintf("may cost %v", r.price(b.Row(), r.call.Work.OutputBound))
 	case route.LeftUnpriced:

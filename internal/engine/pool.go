@@ -59,17 +59,18 @@ type fit struct {
 	tried    int
 	avoid    bool
 	maxSpend sluice.Nano
+	maxRisk  sluice.Risk
 	set      sched.Set
 }
 
 // eligible is the backends that may serve r at all.
 func (p *pool) eligible(r *request) *sched.Set {
-	f := &r.fit
-	if f.pool == p && f.version == p.version && f.tried == len(r.tried) && f.avoid == r.avoid && f.maxSpend == r.maxSpend {
+	f, maxRisk := &r.fit, r.risks[p.id]
+	if f.pool == p && f.version == p.version && f.tried == len(r.tried) && f.avoid == r.avoid && f.maxSpend == r.maxSpend && f.maxRisk == maxRisk {
 		return &f.set
 	}
-	*f = fit{pool: p, version: p.version, tried: len(r.tried), avoid: r.avoid, maxSpend: r.maxSpend}
-	ask := r.ask()
+	*f = fit{pool: p, version: p.version, tried: len(r.tried), avoid: r.avoid, maxSpend: r.maxSpend, maxRisk: maxRisk}
+	ask := r.ask(p)
 	for i, pl := range p.places {
 		if r.eligible(pl.Backend, &ask) == route.Chosen {
 			f.set.Add(i)
@@ -86,7 +87,7 @@ func (p *pool) judge(now time.Time, r *request) []route.Left {
 		var left route.Left
 		switch {
 		case !may.Has(i):
-			ask := r.ask()
+			ask := r.ask(p)
 			left = r.eligible(pl.Backend, &ask)
 		case r.dearer(pl.Backend):
 			left = route.LeftDearer

@@ -179,8 +179,8 @@ func (e *Engine) unserved(now time.Time, r *request, m *route.Model) *sluice.Err
 	var back time.Time // when the first one that cools gets a probe
 	var longest sluice.Tokens
 	var without lacking
-	ask := r.ask()
 	r.visit(m, "", func(id sluice.PoolID, _ bool) bool {
+		ask := r.ask(e.byID[id])
 		for _, pl := range e.byID[id].places {
 			left := r.eligible(pl.Backend, &ask)
 			if left == route.Chosen {
@@ -225,7 +225,7 @@ func (e *Engine) unserved(now time.Time, r *request, m *route.Model) *sluice.Err
 			Msg:  fmt.Sprintf("prompt is too long: %d tokens > %d maximum", r.call.Work.Input, longest), // clients look for these words
 			Hint: fmt.Sprintf("that is an estimate, and the context length of model %s: send less input", m.ID),
 		}
-	case seen[route.LeftRegion], seen[route.LeftProvider]:
+	case seen[route.LeftRegion], seen[route.LeftProvider], seen[route.LeftRisk]:
 		return without.permission(m.ID)
 	case seen[route.LeftDialect]:
 		return &sluice.Error{

@@ -39,8 +39,9 @@ type course struct {
 
 	cached sluice.Tokens // of its input, believed to be in the place's prefix cache
 
-	ordered  *route.Model // whose first pools order has; nil if there was no need
-	maxSpend sluice.Nano  // the model's MaxSpend
+	ordered  *route.Model                  // whose first pools order has; nil if there was no need
+	maxSpend sluice.Nano                   // the model's MaxSpend
+	risks    map[sluice.PoolID]sluice.Risk // the model's MaxRisk
 
 	attempt int
 	worked  int64 // cost of attempts that have ended
@@ -80,6 +81,7 @@ func (e *Engine) newRequest(now time.Time, c *Call) *request {
 		r = &request{}
 	}
 	r.call, r.arrived, r.since = *c, now, now
+	r.call.Risk = c.Principal.Policy.Raise(c.Risk)
 	if c.Free {
 		r.call.Work = sluice.Work{}
 	}
@@ -107,8 +109,16 @@ func (e *Engine) drop(r *request) {
 	}
 }
 
-func (r *request) ask() route.Ask {
-	return route.Ask{Dialect: r.call.Dialect, Needs: r.call.Needs, Policy: r.call.Principal.Policy, Work: r.call.Work, Free: r.call.Free}
+// under is what the model says of each of its requests, which holds as soon as it is
+// said.
+func (r *request) under(m *route.Model) { r.maxSpend, r.risks = m.MaxSpend, m.MaxRisk }
+
+// ask is what the request asks of the backends of a pool.
+func (r *request) ask(p *pool) route.Ask {
+	return route.Ask{
+		Dialect: r.call.Dialect, Needs: r.call.Needs, Policy: r.call.Principal.Policy, Work: r.call.Work, Free: r.call.Free,
+		Risk: r.call.Risk, MaxRisk: r.risks[p.id],
+	}
 }
 
 // eligible is route.Eligible without the backends that failed this request and, as

@@ -25,12 +25,13 @@ func (e *Engine) steps(r *request) bool {
 	if !r.call.Counted || !r.call.Streaming || m == nil {
 		return false
 	}
-	ask, all := r.ask(), true
+	all := true
 	r.visit(m, "", func(id sluice.PoolID, _ bool) bool {
 		p := e.byID[id]
 		if p == nil {
 			return false
 		}
+		ask := r.ask(p)
 		for _, pl := range p.places {
 			if route.Eligible(pl.Backend, &ask) == route.Chosen && !pl.Backend.StopsOnCancel {
 				all = false

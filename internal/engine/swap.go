@@ -60,7 +60,7 @@ func (e *Engine) Swap(now time.Time, plan *Plan) {
 		p.queue.Regroup(func(it *sched.Item) sched.Set {
 			r := it.Value.(*request)
 			if m := e.table.Models[r.call.Model]; m != nil {
-				r.maxSpend = m.MaxSpend
+				r.under(m)
 			}
 			return p.set(r)
 		})

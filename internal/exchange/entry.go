@@ -164,6 +164,10 @@ func (t *turn) detail(a *attempt) []byte {
 		b = append(b, `,"needs":`...)
 		b = appendWord(b, n.String())
 	}
+	if l := t.risk(); l != sluice.RiskNone {
+		b = append(b, `,"risk":`...)
+		b = appendWord(b, l.String())
+	}
 	if a != nil {
 		b = appendPlace(b, a)
 		if w := a.place.Would; w != nil {

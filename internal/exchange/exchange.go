@@ -64,6 +64,7 @@ func New(o Options) *Exchange {
 func (x *Exchange) Run(ctx context.Context, r *Request, c Client) (res Result) {
 	t := &turn{x: x, r: r, client: c}
 	defer t.recovered(&res)
+	defer func() { res.Risk = t.risk() }()
 	call, refusal := t.call()
 	if refusal != nil {
 		return t.refused(refusal, nil)

@@ -114,14 +114,14 @@ func TestRepresentative(t *testing.T) {
 	table := &route.Table{Pools: map[sluice.PoolID]*route.Pool{"p": {Backends: []*route.Backend{a}}, "q": {Backends: []*route.Backend{b}}}}
 	m := &route.Model{Pools: []sluice.PoolID{"gone", "p"}, Fallback: []sluice.PoolID{"q"}}
 	for d, want := range map[wire.Dialect]*route.Backend{wire.OpenAI: a, wire.Anthropic: b, "gemini": nil} {
-		if got := Representative(table, m, d, nil); got != want {
+		if got := Representative(table, m, d, nil, sluice.RiskNone); got != want {
 			t.Errorf("%q: got %v, want %v", d, got, want)
 		}
 	}
-	if got := Representative(table, m, wire.OpenAI, &sluice.Policy{Regions: []string{"eu"}}); got != nil {
+	if got := Representative(table, m, wire.OpenAI, &sluice.Policy{Regions: []string{"eu"}}, sluice.RiskNone); got != nil {
 		t.Errorf("got %v for a caller whose requests may not go there", got)
 	}
-	if Representative(table, nil, wire.OpenAI, nil) != nil {
+	if Representative(table, nil, wire.OpenAI, nil, sluice.RiskNone) != nil {
 		t.Error("no model has a backend")
 	}
 }

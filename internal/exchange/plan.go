@@ -31,7 +31,7 @@ func (t *turn) call() (engine.Call, *sluice.Error) {
 	r, h := t.r, t.r.Head
 	table := t.x.o.Table()
 	m := table.Models[sluice.ModelID(h.Model)]
-	t.plan.backend = Representative(table, m, h.Op.Dialect(), r.Principal.Policy)
+	t.plan.backend = Representative(table, m, h.Op.Dialect(), r.Principal.Policy, t.risk())
 	all := t.reach(table, m)
 	w := sluice.Work{InputBound: all.input}
 	w.Input = min(t.input(t.plan.backend), w.InputBound)
@@ -45,7 +45,7 @@ func (t *turn) call() (engine.Call, *sluice.Error) {
 	t.plan.work = w
 	c := engine.Call{
 		ID: r.ID, Principal: r.Principal, Model: sluice.ModelID(h.Model), Dialect: string(h.Op.Dialect()), Needs: h.Needs,
-		Class: r.Class, Task: r.Task, Work: w, Least: t.plan.least, Bytes: int64(len(r.Body)), MaxWait: r.MaxWait,
+		Class: r.Class, Risk: t.risk(), Task: r.Task, Work: w, Least: t.plan.least, Bytes: int64(len(r.Body)), MaxWait: r.MaxWait,
 		Free: r.Free, Streaming: h.Stream, Choices: int64(t.choices()), RunLimits: r.RunLimits,
 		Counted: t.showsAll(table, m), Prefix: t.prefix(table, m, w.Input),
 	}
@@ -105,6 +105,9 @@ func (t *turn) aboveCeiling(input sluice.Tokens) *sluice.Error {
 	}
 }
 
+// risk is the label of the request.
+func (t *turn) risk() sluice.Risk { return t.r.Principal.Policy.Raise(t.r.Risk) }
+
 // hard reports whether spend is held by bounds and never exceeded.
 func (t *turn) hard() bool {
 	p := t.r.Principal.Policy
@@ -112,19 +115,19 @@ func (t *turn) hard() bool {
 }
 
 // Representative is the backend that a caller's requests for a model most likely go
-// to: the first of its first pool that speaks the dialect and is permitted. It is nil
-// if there is none, or no model. The policy may be nil.
-func Representative(t *route.Table, m *route.Model, d wire.Dialect, policy *sluice.Policy) (found *route.Backend) {
+// to: the first of its first pool that speaks the dialect and is permitted what carries
+// such a label. It is nil if there is none, or no model. The policy may be nil.
+func Representative(t *route.Table, m *route.Model, d wire.Dialect, policy *sluice.Policy, risk sluice.Risk) (found *route.Backend) {
 	if m == nil {
 		return nil
 	}
 	m.Visit("", func(id sluice.PoolID, _ bool) bool {
 		p := t.Pools[id]
-		if p == nil {
+		if p == nil || !risk.Within(m.MaxRisk[id]) {
 			return false
 		}
 		for _, b := range p.Backends {
-			if b.Dialect == string(d) && b.Permitted(policy) == route.Chosen {
+			if b.Dialect == string(d) && b.Permitted(policy, risk) == route.Chosen {
 				found = b
 				return true
 			}
@@ -176,9 +179,9 @@ func (t *turn) reach(table *route.Table, m *route.Model) (all reach) {
 	}
 	if m != nil {
 		m.Visit("", func(id sluice.PoolID, _ bool) bool {
-			if p := table.Pools[id]; p != nil {
+			if p := table.Pools[id]; p != nil && t.risk().Within(m.MaxRisk[id]) {
 				for _, b := range p.Backends {
-					if b.Dialect == d && b.Permitted(t.r.Principal.Policy) == route.Chosen {
+					if b.Dialect == d && b.Permitted(t.r.Principal.Policy, t.risk()) == route.Chosen {
 						add(b.Model, b)
 					}
 				}

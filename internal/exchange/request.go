@@ -20,6 +20,7 @@ type Request struct {
 	Body      []byte
 	Header    http.Header // the client's; upstream picks what may pass
 	Class     sluice.Class
+	Risk      sluice.Risk // its label, if that is higher than what the policy says
 	Task      string
 	Labels    []sluice.Label
 	RunLimits []sluice.Limit // what it asks its run, Principal.Run, to be bounded by
@@ -71,6 +72,7 @@ type Result struct {
 	Final ledger.Entry // outcome and reason are the request's
 	Usage sluice.Usage // over all attempts; Source is the least trusted of them
 	Cost  sluice.Nano  // over all attempts
+	Risk  sluice.Risk  // its label
 
 	BodyKept bool // something may still read the request's body
 }

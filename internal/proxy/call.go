@@ -20,6 +20,7 @@ type Record struct {
 	Final   ledger.Entry    // outcome and reason are the request's
 	Usage   sluice.Usage    // over all attempts; Source is the least trusted of them
 	Cost    sluice.Nano     // over all attempts
+	Risk    sluice.Risk     // its label
 	Refusal *sluice.Refusal // the limit that did not fit, nil if it was none
 	Denied  string          // why a failed attempt was not followed by another, where that is not plain from the failure
 	Would   *sluice.Error   // why it would have been refused, had its limits not been shadows
@@ -105,7 +106,7 @@ func (c *call) serve() {
 func (c *call) deliver(res exchange.Result) {
 	c.recorded = true
 	c.limits = res.Limits
-	c.record = Record{Final: res.Final, Usage: res.Usage, Cost: res.Cost, Denied: res.Denied, Would: res.Would}
+	c.record = Record{Final: res.Final, Usage: res.Usage, Cost: res.Cost, Risk: res.Risk, Denied: res.Denied, Would: res.Would}
 	if res.Err == nil {
 		return
 	}

@@ -3,6 +3,7 @@ package proxy
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -93,6 +94,63 @@ func TestResidency(t *testing.T) {
 		}
 		if n := abroad.n.Load(); n != 0 {
 			t.Errorf("%d calls went abroad", n)
+		}
+	})
+}
+
+// A label keeps requests from the backends that take less, whatever fails: the caller
+// may raise what its policy says and not lower it, and lists of models agree.
+func TestRisk(t *testing.T) {
+	open := &tally{Handler: talk{chunks: 1, usage: usage(9, 1)}}
+	s := setup{policy: sluice.Policy{Risk: sluice.RiskNormal}, places: []place{
+		{handler: answers(503, `{}`), maxRisk: sluice.RiskHigh, domain: "a"},
+		{handler: open, maxRisk: sluice.RiskLow, domain: "b"},
+		{handler: open, maxRisk: sluice.RiskLow, domain: "c", fallback: true},
+		{handler: talk{chunks: 1, usage: usage(9, 1)}, maxRisk: sluice.RiskNormal, domain: "d", fallback: true},
+	}}
+	inBubble(t, s, func(t *testing.T, r *rig) {
+		for range 20 {
+			if g := r.do(ask{header: http.Header{"Sluice-Risk": {"low"}}}); g.status != 200 || g.header.Get("Sluice-Backend") != "b3" || g.header.Get("Sluice-Dropped") != "sluice-risk=normal" {
+				t.Errorf("got %d from %s, dropped %q", g.status, g.header.Get("Sluice-Backend"), g.header.Get("Sluice-Dropped"))
+			}
+		}
+		if rec := r.want(sluice.Completed, sluice.ReasonNone, 200); rec.Risk != sluice.RiskNormal || !strings.Contains(string(rec.Final.Detail), `"risk":"normal"`) || !strings.Contains(string(rec.Final.Detail), `"left":"risk"`) {
+			t.Errorf("recorded risk %v, %s", rec.Risk, rec.Final.Detail)
+		}
+		r.policy.Risk = sluice.RiskNone
+		if g := r.do(ask{}); g.header.Get("Sluice-Backend") != "b1" {
+			t.Errorf("without a label: got %d from %s", g.status, g.header.Get("Sluice-Backend"))
+		}
+		if n := open.n.Load(); n != 1 {
+			t.Errorf("those that take low labels had %d calls", n)
+		}
+		if g := r.do(ask{header: http.Header{"Sluice-Risk": {"severe"}}}); g.status != 400 || !strings.Contains(g.body, `use one of [\"none\" \"low\" \"normal\" \"high\"]`) {
+			t.Errorf("an unknown label: got %d %s", g.status, g.body)
+		}
+	})
+	s.places = s.places[1:]
+	inBubble(t, s, func(t *testing.T, r *rig) {
+		for _, tt := range []struct {
+			own   sluice.Risk
+			asked string
+			seen  bool
+		}{{0, "none", true}, {0, "high", false}, {sluice.RiskNormal, "none", true}, {sluice.RiskHigh, "low", false}} {
+			r.policy.Risk = tt.own
+			g := r.do(ask{header: http.Header{"Sluice-Risk": {tt.asked}}})
+			if tt.seen != (g.status == 200) || !tt.seen && (g.status != 403 || g.header.Get("Sluice-Reason") != "model_not_allowed" || !strings.Contains(g.body, "b2 takes no request of risk high")) {
+				t.Errorf("%+v: got %d %s", tt, g.status, g.body)
+			}
+			req := r.request(ask{path: "/v1/models", header: http.Header{"Sluice-Risk": {tt.asked}}})
+			req.Method, req.Body, req.ContentLength = "GET", nil, 0
+			resp, err := r.client.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			list, _ := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			if has := strings.Contains(string(list), `"id":"m"`); resp.StatusCode != 200 || has != tt.seen {
+				t.Errorf("%+v: the models are %d %s", tt, resp.StatusCode, list)
+			}
 		}
 	})
 }

@@ -18,6 +18,7 @@ const (
 	hMaxWait   = "Sluice-Max-Wait"
 	hTask      = "Sluice-Task"
 	hLabels    = "Sluice-Labels"
+	hRisk      = "Sluice-Risk"
 	hRequestID = "Sluice-Request-Id"
 	hBackend   = "Sluice-Backend"
 	hPolicy    = "Sluice-Policy"
@@ -28,11 +29,7 @@ const (
 )
 
 // requestHeaders are those of a request that have an effect.
-var requestHeaders = []string{hClass, hMaxWait, hTask, hLabels, hRun, hRunLimits}
-
-// refusedHeaders promise what this gateway does not do yet: to ignore one would
-// be to break a promise in silence.
-var refusedHeaders = []string{"Sluice-Risk"}
+var requestHeaders = []string{hClass, hMaxWait, hTask, hLabels, hRisk, hRun, hRunLimits}
 
 // ownPrefix is that of the headers that are this gateway's alone.
 const ownPrefix = "Sluice-"
@@ -49,8 +46,6 @@ func understood(h http.Header) error {
 		}
 		param := strings.ToLower(name)
 		switch {
-		case slices.Contains(refusedHeaders, name):
-			wrong, first = sluice.Invalid(param, "is not supported by this version: leave it out"), name
 		case !slices.Contains(requestHeaders, name):
 			e := sluice.Invalid(param, "is no header of a request")
 			e.Hint = suggest(name)
@@ -118,13 +113,16 @@ func (c *call) request(body []byte) (*exchange.Request, error) {
 			return nil, sluice.Invalid("sluice-max-wait", "has %q: write a duration such as 500ms or 10s, or 0 to not queue", v[0])
 		}
 	}
+	if req.Risk, err = c.risk(); err != nil {
+		return nil, err
+	}
 	if v := h[hTask]; len(v) > 0 {
 		if req.Task, err = sluice.ParseTask(v[0]); err != nil {
 			return nil, err
 		}
 	}
 	if v := h[hLabels]; len(v) > 0 {
-		if req.Labels, err = sluice.ParseLabels(v[0]); err != nil {
+		if req.Labels, err = parseLabels(v[0]); err != nil {
 			return nil, err
 		}
 	}
@@ -147,6 +145,22 @@ func (c *call) class(own sluice.Class) (sluice.Class, error) {
 			Kind: sluice.KindForbidden, Reason: sluice.PermissionDenied, Param: "sluice-class",
 			Msg: "asks for " + asked.String() + ", which the plan does not list", Hint: "ask for " + own.String() + " or lower",
 		}
+	}
+	return asked, nil
+}
+
+// risk is the label that the client gives the request: it raises what the policy says,
+// and what is lower than that becomes it and is named in sluice-dropped.
+func (c *call) risk() (asked sluice.Risk, err error) {
+	v := c.r.Header[hRisk]
+	if len(v) == 0 {
+		return sluice.RiskNone, nil
+	}
+	if err := asked.UnmarshalText([]byte(v[0])); err != nil {
+		return 0, sluice.Invalid("sluice-risk", "is wrong: %v", err)
+	}
+	if own := c.principal.Policy.Raise(asked); own != asked {
+		c.drop("sluice-risk=" + own.String())
 	}
 	return asked, nil
 }

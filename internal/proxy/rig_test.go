@@ -58,6 +58,7 @@ type place struct {
 	domain    string
 	region    string
 	lacks     route.Needs
+	maxRisk   sluice.Risk
 	keys      []string
 	slots     int64 // 0 is found
 }
@@ -120,7 +121,7 @@ func newRig(t *testing.T, s setup) *rig {
 		id := sluice.BackendID(fmt.Sprintf("b%d", i))
 		b := &route.Backend{
 			ID: id, Provider: "p", Model: "up", Dialect: string(p.dialect), Weight: 1, Price: row, Context: 200_000, MaxOutput: 4096, StopsOnCancel: !p.runsOn,
-			Longest: s.longest, Domain: p.domain, Region: p.region, Lacks: p.lacks, Capacity: route.Capacity{Concurrency: p.slots},
+			Longest: s.longest, Domain: p.domain, Region: p.region, Lacks: p.lacks, MaxRisk: p.maxRisk, Capacity: route.Capacity{Concurrency: p.slots},
 		}
 		pool := main
 		if p.fallback {

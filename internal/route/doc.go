@@ -18,6 +18,9 @@
 // names hold for every attempt ([Backend.Permitted]): there is no other way to a
 // backend than through Eligible.
 //
+// A request may carry a risk label: what the policy says, or what raised it
+// ([sluice.Policy.Raise]). A backend, and a pool for one model, may take less.
+//
 // A backend with neither a price nor a ceiling is not eligible: unknown is never
 // free.
 //

@@ -18,6 +18,7 @@ const (
 	LeftDrained   Left = "drained"      // weight 0
 	LeftRegion    Left = "region"       // the caller's requests may not go to where it runs
 	LeftProvider  Left = "provider"     // likewise, to whose it is
+	LeftRisk      Left = "risk"         // the request carries a higher label than it, or its pool for this model, takes
 	LeftLacks     Left = "capability"   // it cannot do what the request asks: see Lacks
 	LeftContext   Left = "context"      // the input is longer than its context or its KV memory
 	LeftUnpriced  Left = "unpriced"     // neither price nor ceiling
@@ -41,6 +42,8 @@ type Ask struct {
 	Dialect string
 	Needs   Needs
 	Policy  *sluice.Policy // of the caller: regions and providers; nil allows all
+	Risk    sluice.Risk    // its label: see sluice.Policy.Raise
+	MaxRisk sluice.Risk    // the highest that the pool takes for the model; RiskNone is no bound
 	Work    sluice.Work
 	Free    bool // nothing is billed
 }
@@ -65,10 +68,12 @@ func Eligible(b *Backend, a *Ask) Left {
 	case b.Weight <= 0:
 		return LeftDrained
 	}
-	if left := b.Permitted(a.Policy); left != Chosen {
+	if left := b.Permitted(a.Policy, a.Risk); left != Chosen {
 		return left
 	}
 	switch {
+	case !a.Risk.Within(a.MaxRisk):
+		return LeftRisk
 	case a.Needs&b.Lacks != 0:
 		return LeftLacks
 	case a.Work.Input > b.LongestInput():
@@ -80,11 +85,14 @@ func Eligible(b *Backend, a *Ask) Left {
 }
 
 // Permitted tells whether a caller's requests may go to the backend at all: its
-// region and its provider are among those of the policy, if that names any. A
-// backend that names no region is in none. There is no way around it: first
-// attempts, retries and fallbacks are chosen among what it leaves.
-func (b *Backend) Permitted(p *sluice.Policy) Left {
+// region and its provider are among those of the policy, if that names any, and it
+// takes what carries such a label. A backend that names no region is in none. There
+// is no way around it: first attempts, retries and fallbacks are chosen among what it
+// leaves.
+func (b *Backend) Permitted(p *sluice.Policy, risk sluice.Risk) Left {
 	switch {
+	case !risk.Within(b.MaxRisk):
+		return LeftRisk
 	case p == nil:
 		return Chosen
 	case len(p.Regions) > 0 && (b.Region == "" || !slices.Contains(p.Regions, b.Region)):

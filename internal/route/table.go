@@ -56,7 +56,8 @@ type Backend struct {
 	Context   sluice.Tokens // context length; 0 if unknown
 	MaxOutput sluice.Tokens // largest output; 0 if unknown
 
-	Lacks Needs // what it cannot do; requests that need any of it never go there
+	Lacks   Needs       // what it cannot do; requests that need any of it never go there
+	MaxRisk sluice.Risk // the highest label of what may go there; RiskNone is no bound
 
 	StopsOnCancel bool // generation, and billing, stop when the connection closes
 
@@ -144,6 +145,10 @@ type Model struct {
 	// has. Sticky is what decides between them.
 	Terms  map[sluice.PoolID]*Terms
 	Sticky Sticky
+
+	// MaxRisk is the highest label that a pool, first choice or fallback, takes of the
+	// model's requests; those without have no bound.
+	MaxRisk map[sluice.PoolID]sluice.Risk
 
 	MaxSpend sluice.Nano    // most that one attempt may hold of a budget; 0 is no bound
 	Limits   []sluice.Limit // at ScopeModel

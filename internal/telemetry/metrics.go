@@ -40,6 +40,7 @@ type Metrics struct {
 	levels                  *levels
 
 	requests      *prometheus.CounterVec
+	risks         *prometheus.CounterVec
 	duration      *prometheus.HistogramVec
 	firstToken    *prometheus.HistogramVec
 	queueWait     *prometheus.HistogramVec
@@ -109,6 +110,7 @@ func New(o Options) *Metrics {
 
 func (m *Metrics) requestMetrics() {
 	m.requests = m.counter("sluice_requests_total", "Requests that ended, by how and why.", "model", "class", "outcome", "reason")
+	m.risks = m.counter("sluice_risk_requests_total", "Requests with a risk label that ended, by the label: low, normal or high.", "risk", "outcome")
 	m.duration = m.histogram("sluice_request_duration_seconds", "Time from arrival to the last byte, of requests that reached a backend.", durationBuckets, "model", "class")
 	m.firstToken = m.histogram("sluice_time_to_first_token_seconds", "Time from arrival to the first content, waiting included.", firstBuckets, "model", "class")
 	m.queueWait = m.histogram("sluice_queue_wait_seconds", "Time in a pool's queue before an attempt.", waitBuckets, "pool", "class")
@@ -268,6 +270,9 @@ func (m *Metrics) Request(r *Request) {
 	e := &r.Final
 	model := m.models.label(string(e.Model))
 	m.hot.requests.get(ended{model, e.Class, e.Outcome, e.Reason}).Inc()
+	if r.Risk != sluice.RiskNone {
+		m.risks.WithLabelValues(r.Risk.String(), e.Outcome.String()).Inc()
+	}
 	d := tally{requests: 1}
 	if e.Outcome == sluice.Rejected {
 		d.rejected = 1

@@ -258,6 +258,9 @@ func (n *line) request(r *Request) {
 	}
 	n.word("usage_source", r.Usage.Source.String())
 	n.int("cost_nanodollars", int64(r.Cost))
+	if r.Risk != sluice.RiskNone {
+		n.word("risk", r.Risk.String())
+	}
 	if r.Denied != "" {
 		n.word("retry_denied", r.Denied)
 	}
