@@ -45,22 +45,54 @@ func (o Owner) Compare(p Owner) int {
 	return cmp.Or(cmp.Compare(o.Scope, p.Scope), strings.Compare(o.ID, p.ID), strings.Compare(o.Part, p.Part))
 }
 
-// Account is the counters of one owner. What every reservation reads comes first,
-// and the counters lie behind it in the same piece of memory: see newAccount.
+// Account is the counters of one owner. What a dispatch looks at comes first, then what
+// every reservation does, and the counters lie behind it in the same piece of memory:
+// see newAccount. What is seldom looked at is elsewhere.
 type Account struct {
-	counters []counter
-	rows     []sluice.Limit // of the counters, in force; the slice of the policy where the two agree
-	gauges   uint64         // bit i: counters[i] is a gauge; there are fewer than 64
+	gauges   [numGauges]gauge
 	at       int64          // tick to which it has been brought: see refresh
-	turn     int64          // of the calendar, likewise
+	turn     int32          // of the calendar, likewise
 	refs     int32          // reservations that refer to it, expired ones included
-	gone     bool           // forgotten: it is not in the book
-	used     int64          // tick of the last request
+	rows     []sluice.Limit // in force, gauges too; the slice of the policy where the two agree
+	counters []counter      // of rates and budgets: one for each row that is not a gauge's
 	owner    Owner
-	limits   []sluice.Limit       // as configured; the caller's slice
-	asked    []sluice.Limit       // of a run: the tightest that its requests have asked for
-	born     int64                // tick of a run's first request
-	peers    *[MaxClaims]*Account // of a key: those that its last request claimed beside it
+	more     *particulars
+}
+
+// particulars are what of an account is seldom looked at.
+type particulars struct {
+	peers  [MaxClaims]*Account // of a key: those that its last request claimed beside it
+	limits []sluice.Limit      // as configured; the caller's slice
+	asked  []sluice.Limit      // of a run: the tightest that its requests have asked for
+	born   int64               // tick of a run's first request
+	used   int64               // tick of a run's last request
+}
+
+// gauge is what is in flight of one dimension.
+type gauge struct {
+	held int64
+	most int64 // the limit, 0 if there is none
+}
+
+const numGauges = 2
+
+// gaugeOf is where an account keeps a dimension that is a gauge, dimensionOf the
+// dimension that it keeps there.
+func gaugeOf(d sluice.Dimension) int { return int(d - sluice.Concurrency) }
+
+func dimensionOf(gauge int) sluice.Dimension { return sluice.Concurrency + sluice.Dimension(gauge) }
+
+// free is what can be taken now.
+func (g *gauge) free() int64 { return g.most - g.held }
+
+// holdOf is what a request that needs n takes: at most the limit, nothing where there
+// is none, so that it only counts what is limited.
+func (g *gauge) holdOf(n int64) int64 { return min(max(0, n), g.most) }
+
+// fits reports whether a request that needs n can take it now.
+func (g *gauge) fits(n int64) bool {
+	h := g.holdOf(n)
+	return h == 0 || g.free() >= h
 }
 
 // newAccount makes an account with room for so many counters in the same piece of
@@ -86,9 +118,26 @@ func newAccount(o Owner, counters int, tick int64) (a *Account) {
 		})
 		a, m.counters = &m.Account, m.c[:0]
 	}
-	a.owner, a.born, a.used, a.at = o, tick, tick, tick
+	a.owner, a.at = o, tick
+	a.more = &particulars{born: tick, used: tick}
 	return a
 }
+
+// rates is how many of limits have a counter.
+func rates(limits []sluice.Limit) (n int) {
+	for i := range limits {
+		if !limits[i].Dimension.Gauge() {
+			n++
+		}
+	}
+	return n
+}
+
+// gone is the scope of an account that is in no book any more.
+const gone = sluice.Scope(sluice.NumScopes)
+
+// forget makes it the account of nobody: what remembers it will not find itself in it.
+func (a *Account) forget() { a.owner, a.more.peers = Owner{Scope: gone}, [MaxClaims]*Account{} }
 
 // Owner is whose account it is.
 func (a *Account) Owner() Owner { return a.owner }
@@ -102,7 +151,8 @@ var ofRun = [...]sluice.Dimension{sluice.Requests, sluice.InputTokens, sluice.Ou
 // limits on the same dimension and window the tightest counts. REQUIRES: it has
 // been refreshed.
 func (a *Account) configure(c *Claim) {
-	a.limits = c.Limits
+	more := a.more
+	more.limits = c.Limits
 	a.ask(c.Asked)
 	a.rows = append(make([]sluice.Limit, 0, max(len(a.rows), len(c.Limits))), a.rows...) // they may be the policy's
 	if a.owner.Scope == sluice.ScopeRun {
@@ -110,13 +160,19 @@ func (a *Account) configure(c *Claim) {
 			a.ensure(sluice.Limit{Dimension: d, Window: sluice.PerRun})
 		}
 	}
-	for i := range a.counters {
+	j := 0
+	for i := range a.rows {
 		l := &a.rows[i]
 		n := a.amount(*l)
-		a.counters[i].setAmount(l, n)
+		if l.Dimension.Gauge() {
+			a.gauges[gaugeOf(l.Dimension)].most = n
+		} else {
+			a.counters[j].setAmount(l, n)
+			j++
+		}
 		l.Amount = n
 	}
-	for _, ls := range [...][]sluice.Limit{a.limits, a.asked} {
+	for _, ls := range [...][]sluice.Limit{more.limits, more.asked} {
 		for _, l := range ls {
 			if l.Amount > 0 && a.index(l.Dimension, l.Window) < 0 {
 				l.Amount = a.amount(l)
@@ -124,24 +180,38 @@ func (a *Account) configure(c *Claim) {
 			}
 		}
 	}
-	if slices.Equal(a.rows, a.limits) {
-		a.rows = a.limits
+	if slices.Equal(a.rows, more.limits) {
+		a.rows = more.limits
 	}
 }
 
 // ensure makes a counter for a limit, if there is none. REQUIRES: rows are the
 // account's own.
-func (a *Account) ensure(l sluice.Limit) (index int) {
-	if i := a.index(l.Dimension, l.Window); i >= 0 {
-		return i
+func (a *Account) ensure(l sluice.Limit) {
+	if a.index(l.Dimension, l.Window) >= 0 {
+		return
 	}
-	i := len(a.counters)
+	a.rows = append(a.rows, l)
 	if l.Dimension.Gauge() {
-		a.gauges |= 1 << i
+		a.gauges[gaugeOf(l.Dimension)].most = l.Amount
+		return
 	}
-	a.counters, a.rows = append(a.counters, newCounter(&l)), append(a.rows, l)
+	a.counters = append(a.counters, newCounter(&l))
 	a.turn = neverLooked
-	return i
+}
+
+// counter is that of a row which is not a gauge's.
+func (a *Account) counter(row int) *counter { return &a.counters[a.place(row)] }
+
+// place is where the counter of a row is.
+func (a *Account) place(row int) int {
+	at := row
+	for i := range a.rows[:row] {
+		if a.rows[i].Dimension.Gauge() {
+			at--
+		}
+	}
+	return at
 }
 
 // neverLooked is a turn of no calendar.
@@ -150,53 +220,59 @@ const neverLooked = -1
 // ask keeps the tightest of what requests of a run ask for. The account of
 // further runs is not one run's.
 func (a *Account) ask(limits []sluice.Limit) {
+	more := a.more
 	if a.owner.Part == furtherPart {
-		a.asked = limits
+		more.asked = limits
 		return
 	}
 	for _, l := range limits {
-		i := slices.IndexFunc(a.asked, func(o sluice.Limit) bool { return o.Dimension == l.Dimension && o.Window == l.Window })
+		i := slices.IndexFunc(more.asked, func(o sluice.Limit) bool { return o.Dimension == l.Dimension && o.Window == l.Window })
 		switch {
 		case l.Amount <= 0:
 		case i < 0:
-			a.asked = append(a.asked, l)
+			more.asked = append(more.asked, l)
 		default:
-			a.asked[i].Amount = min(a.asked[i].Amount, l.Amount)
+			more.asked[i].Amount = min(more.asked[i].Amount, l.Amount)
 		}
 	}
 }
 
 // amount is the limit in force, 0 if there is none.
 func (a *Account) amount(l sluice.Limit) int64 {
-	own, asked := tightest(a.limits, l.Dimension, l.Window), tightest(a.asked, l.Dimension, l.Window)
+	own, asked := tightest(a.more.limits, l.Dimension, l.Window), tightest(a.more.asked, l.Dimension, l.Window)
 	if own == 0 || asked > 0 && asked < own {
 		return asked
 	}
 	return own
 }
 
-// configured reports whether a claim's limits are those in force. Most often they
+// configured reports whether a claim's limits are those in force. Most often the rows
 // are the very same slice, since a policy is shared by all requests of a key.
 func (a *Account) configured(c *Claim) bool {
-	if len(a.limits) != len(c.Limits) || !a.hasAsked(c.Asked) {
-		return false
+	if len(c.Asked) == 0 && same(a.rows, c.Limits) {
+		return true
 	}
-	return len(c.Limits) == 0 || &a.limits[0] == &c.Limits[0] || slices.Equal(a.limits, c.Limits)
+	limits := a.more.limits
+	return a.hasAsked(c.Asked) && (same(limits, c.Limits) || slices.Equal(limits, c.Limits))
 }
 
+// same reports whether two lists are one piece of memory.
+func same(a, b []sluice.Limit) bool { return len(a) == len(b) && len(a) > 0 && &a[0] == &b[0] }
+
 func (a *Account) hasAsked(limits []sluice.Limit) bool {
+	asked := a.more.asked
 	if a.owner.Part == furtherPart {
-		return slices.Equal(a.asked, limits)
+		return slices.Equal(asked, limits)
 	}
 	for _, l := range limits {
-		if have := tightest(a.asked, l.Dimension, l.Window); l.Amount > 0 && (have == 0 || have > l.Amount) {
+		if have := tightest(asked, l.Dimension, l.Window); l.Amount > 0 && (have == 0 || have > l.Amount) {
 			return false
 		}
 	}
 	return true
 }
 
-// index is where the counter of a dimension and window is, -1 if there is none.
+// index is the row of a dimension and window, -1 if there is none.
 func (a *Account) index(d sluice.Dimension, w sluice.Window) int {
 	return slices.IndexFunc(a.rows, func(l sluice.Limit) bool { return l.Dimension == d && l.Window == w })
 }
@@ -211,21 +287,24 @@ func (a *Account) refresh(tick int64, cal *calendar) {
 func (a *Account) pass(tick int64, cal *calendar) {
 	elapsed, rolls := tick-a.at, a.turn != cal.turn
 	a.at, a.turn = max(tick, a.at), cal.turn
-	for i := range a.counters {
-		c, l := &a.counters[i], &a.rows[i]
+	j := 0
+	for i := range a.rows {
+		l := &a.rows[i]
+		if l.Dimension.Gauge() {
+			continue
+		}
+		c := &a.counters[j]
+		j++
 		switch w := l.Window; {
-		case w == sluice.NoWindow:
-		case !spans(w):
+		case bucket(w):
 			if elapsed > 0 {
 				c.refill(l, elapsed)
 			}
-		default:
-			if rolls {
-				c.roll(cal.window[w])
-			}
-			if l.Dimension == sluice.RunTime {
-				c.level = max(tick-a.born, 0)
-			}
+		case rolls && spans(w):
+			c.roll(cal.window[w])
+		}
+		if l.Dimension == sluice.RunTime {
+			c.level = max(tick-a.more.born, 0)
 		}
 	}
 }
@@ -241,14 +320,18 @@ func (a *Account) atRest(tick int64) bool {
 		if i := a.index(sluice.RunTime, sluice.PerRun); i >= 0 {
 			idle = max(idle, a.rows[i].Amount)
 		}
-		return tick-a.used >= idle
+		return tick-a.more.used >= idle
 	}
-	for i := range a.counters {
-		if !a.counters[i].atRest(&a.rows[i]) {
-			return false
+	j := 0
+	for i := range a.rows {
+		if l := &a.rows[i]; !l.Dimension.Gauge() {
+			if !a.counters[j].atRest(l) {
+				return false
+			}
+			j++
 		}
 	}
-	return true
+	return a.gauges[0].held == 0 && a.gauges[1].held == 0
 }
 
 func tightest(limits []sluice.Limit, d sluice.Dimension, w sluice.Window) (amount int64) {

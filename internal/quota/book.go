@@ -94,14 +94,13 @@ func (b *Book) Open(now time.Time, r *Reservation, claims []Claim) (changed bool
 				peers[i] = a
 			}
 		}
-		if i == 0 && a.owner.Scope == sluice.ScopeKey {
-			if a.peers == nil {
-				a.peers = new([MaxClaims]*Account)
-			}
-			peers = a.peers
+		switch {
+		case a.owner.Scope == sluice.ScopeKey && i == 0:
+			peers = &a.more.peers
+		case a.owner.Scope == sluice.ScopeRun:
+			a.more.used = b.tick
 		}
 		a.refs++
-		a.used = b.tick
 		if c.Shadow {
 			r.shadow |= 1 << r.claims
 		}
@@ -118,7 +117,7 @@ func (b *Book) peer(peers *[MaxClaims]*Account, i int, c *Claim) *Account {
 	if peers == nil {
 		return nil
 	}
-	if a := peers[i]; a != nil && !a.gone && a.owner == c.Owner && a.configured(c) {
+	if a := peers[i]; a != nil && a.owner == c.Owner && a.configured(c) {
 		return a
 	}
 	return nil
@@ -132,8 +131,8 @@ func (b *Book) find(c *Claim) (a *Account, changed bool) {
 		if len(c.Limits) == 0 && len(c.Asked) == 0 {
 			return nil, false
 		}
-		a = b.create(c.Owner, max(len(c.Limits), len(c.Asked)))
-		if len(a.counters) == 0 {
+		a = b.create(c.Owner, max(rates(c.Limits), rates(c.Asked)))
+		if len(a.rows) == 0 {
 			a.configure(c)
 			return a, false
 		}
@@ -195,8 +194,8 @@ func (b *Book) evict(n int) {
 		b.order[last] = nil
 		b.order = b.order[:last]
 		delete(b.accounts, a.owner)
-		a.gone, a.peers = true, nil
 		b.count(a.owner, -1)
+		a.forget()
 	}
 }
 
@@ -211,12 +210,10 @@ func (b *Book) Charge(now, at time.Time, claims []Claim, actual Amounts) {
 		}
 		a.began(b.tick - int64(now.Sub(at)))
 		a.refresh(b.tick, &b.calendar)
-		for j := range a.counters {
-			l := &a.rows[j]
-			if l.Dimension.Gauge() || l.Dimension == sluice.RunTime {
-				continue
+		for j := range a.rows {
+			if l := &a.rows[j]; !l.Dimension.Gauge() && l.Dimension != sluice.RunTime {
+				a.counter(j).settle(l, 0, actual[l.Dimension], windowOf(l, at))
 			}
-			a.counters[j].settle(l, 0, actual[l.Dimension], windowOf(l, at))
 		}
 	}
 }
@@ -234,21 +231,22 @@ func (b *Book) Seed(now, at time.Time, o Owner, l sluice.Limit) {
 		a = b.create(o, 1)
 	}
 	a.rows = slices.Clone(a.rows) // they may be the policy's
-	i := a.ensure(sluice.Limit{Dimension: l.Dimension, Window: l.Window})
+	a.ensure(sluice.Limit{Dimension: l.Dimension, Window: l.Window})
 	if l.Dimension == sluice.RunTime {
 		a.began(b.tick - int64(now.Sub(at)))
 		return
 	}
 	a.refresh(b.tick, &b.calendar)
-	a.counters[i].settle(&a.rows[i], 0, l.Amount, windowOf(&a.rows[i], at))
+	i := a.index(l.Dimension, l.Window)
+	a.counter(i).settle(&a.rows[i], 0, l.Amount, windowOf(&a.rows[i], at))
 }
 
 // began notes that a run had a request at a tick.
 func (a *Account) began(tick int64) {
-	if a.owner.Scope != sluice.ScopeRun || tick >= a.born {
+	if a.owner.Scope != sluice.ScopeRun || tick >= a.more.born {
 		return
 	}
-	a.born, a.turn = tick, neverLooked
+	a.more.born, a.turn = tick, neverLooked
 }
 
 // windowOf is the mark of a hold that was taken at a moment.

@@ -15,7 +15,7 @@ type calendar struct {
 	window [sluice.NumWindows]int64 // their numbers; only fixed windows and a run's are used
 	end    [sluice.NumWindows]int64 // Unix seconds
 	next   int64                    // the first of them to end
-	turn   int64                    // how often a window has begun: an account that has seen it need not look
+	turn   int32                    // how often a window has begun: an account that has seen it need not look
 }
 
 // theRun is the number of a run's only window.

@@ -14,7 +14,8 @@ import (
 // which accounts with the same policy share, and the time to which buckets have
 // refilled is the account's. What its fields mean depends on the window:
 //
-//   - a gauge (no window) has held alone;
+//   - what is in flight (no window) has held alone; of the two dimensions that are
+//     gauges the account itself keeps it, see gauge;
 //
 //   - a bucket (second, minute) has level, what can be taken now; held, what live
 //     reservations have taken; and returnable, a bound on how much of that may

@@ -1,6 +1,10 @@
 package quota
 
-import "time"
+import (
+	"time"
+
+	"sluice"
+)
 
 // Settle ends the reservation. actual is what the whole request took, what was
 // posted included; the rest is returned, and what is beyond the hold leaves a
@@ -23,21 +27,41 @@ func (b *Book) Release(now time.Time, r *Reservation) {
 
 func (b *Book) finish(now time.Time, r *Reservation, actual *Amounts) {
 	b.advance(now)
-	b.refresh(r)
 	b.ReturnGauges(r)
-	for i := range r.holds {
-		h := &r.holds[i]
-		c, l := r.of(h)
-		d := l.Dimension
-		held, charged := h.amount, int64(0)
-		if r.state == expired {
-			held, charged = 0, h.amount
-		} else {
-			c.over -= r.over(l, h.amount)
-		}
-		c.settle(l, held, actual[d]-r.posted[d]-charged, h.mark)
+	from := 0
+	for n, a := range r.Accounts() {
+		a.refresh(b.tick, &b.calendar)
+		held := r.holds[from:r.ends[n]]
+		from += len(held)
+		r.finish(a, held, actual)
 	}
 	r.close()
+}
+
+// finish charges the actual to the counters of one account. It is [Reservation.each]
+// written out: every request ends here.
+func (r *Reservation) finish(a *Account, held []hold, actual *Amounts) {
+	j := 0
+	for i := range a.rows {
+		l := &a.rows[i]
+		d := l.Dimension
+		if d.Gauge() {
+			continue
+		}
+		if j == len(held) {
+			return // what has become limited since
+		}
+		h, c := &held[j], &a.counters[j]
+		j++
+		switch {
+		case h.mark == untaken:
+		case r.state == expired:
+			c.settle(l, 0, actual[d]-r.posted[d]-h.amount, h.mark)
+		default:
+			c.over -= r.over(l, h.amount)
+			c.settle(l, h.amount, actual[d]-r.posted[d], h.mark)
+		}
+	}
 }
 
 // Expire ends a reservation whose owner has shown no activity: gauges are
@@ -51,12 +75,11 @@ func (b *Book) Expire(now time.Time, r *Reservation) {
 	b.advance(now)
 	b.refresh(r)
 	b.ReturnGauges(r)
-	for i := range r.holds {
-		h := &r.holds[i]
-		c, l := r.of(h)
+	r.each(func(_, _ int, h *hold, c *counter, l *sluice.Limit) bool {
 		c.settle(l, h.amount, h.amount, h.mark)
 		c.over -= r.over(l, h.amount)
-	}
+		return true
+	})
 	r.state = expired
 }
 

@@ -33,15 +33,21 @@ func (b *Book) refusal(now time.Time, r *Reservation, need, least *Amounts, shad
 		if r.isShadow(n) != shadow {
 			continue
 		}
-		for i := range a.counters {
+		j := 0
+		for i := range a.rows {
 			l := &a.rows[i]
 			d := l.Dimension
+			var c *counter
+			if !d.Gauge() {
+				c = &a.counters[j]
+				j++
+			}
 			h := holdOf(l, need[d])
 			switch {
 			case l.Amount == 0:
 			case l.Amount < least[d]:
 				return b.describe(now, a, i, least[d], 0).never()
-			case !d.Gauge() && !a.counters[i].fits(l, h):
+			case c != nil && !c.fits(l, h):
 				if f := b.describe(now, a, i, h, 0); f.longer(worst) {
 					worst = f
 				}
@@ -64,23 +70,21 @@ func (f *Refusal) longer(g *Refusal) bool {
 }
 
 // topUpRefusal is refusal for TopUp, where what is held already counts.
-func (b *Book) topUpRefusal(now time.Time, r *Reservation, need, least *Amounts) *Refusal {
-	var worst *Refusal
-	for i := range r.holds[:r.rates] {
-		h := &r.holds[i]
-		a, at := r.accounts[h.account], int(h.counter)
-		l := &a.rows[at]
-		d := l.Dimension
+func (b *Book) topUpRefusal(now time.Time, r *Reservation, need, least *Amounts) (worst *Refusal) {
+	r.each(func(n, row int, h *hold, c *counter, l *sluice.Limit) bool {
+		a, d := r.accounts[n], l.Dimension
 		switch {
-		case l.Amount == 0 || h.shadow:
+		case l.Amount == 0 || r.isShadow(n):
 		case l.Amount < least[d]:
-			return b.describe(now, a, at, least[d], h.amount).never()
-		case !r.grows(h, need[d]):
-			if f := b.describe(now, a, at, holdOf(l, need[d])-h.amount, h.amount); f.longer(worst) {
+			worst = b.describe(now, a, row, least[d], h.amount).never()
+			return false
+		case !h.grows(c, l, need[d]):
+			if f := b.describe(now, a, row, holdOf(l, need[d])-h.amount, h.amount); f.longer(worst) {
 				worst = f
 			}
 		}
-	}
+		return true
+	})
 	return worst
 }
 
@@ -91,10 +95,20 @@ func (b *Book) GaugeRefusal(now time.Time, r *Reservation, need Amounts) *Refusa
 		if r.isShadow(n) {
 			continue
 		}
-		for i := range a.counters {
-			l := &a.rows[i]
-			if h := holdOf(l, need[l.Dimension]); l.Dimension.Gauge() && l.Amount > 0 && !a.counters[i].fits(l, h) {
-				return b.describe(now, a, i, h, 0)
+		if f := b.tooFull(now, a, &need); f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// tooFull describes the first gauge of an account that has no room for a request, nil
+// if all have.
+func (b *Book) tooFull(now time.Time, a *Account, need *Amounts) *Refusal {
+	for i := range a.rows {
+		if d := a.rows[i].Dimension; d.Gauge() {
+			if g := &a.gauges[gaugeOf(d)]; !g.fits(need[d]) {
+				return b.describe(now, a, i, g.holdOf(need[d]), 0)
 			}
 		}
 	}
@@ -107,7 +121,7 @@ func (b *Book) SpendRefusal(now time.Time, r *Reservation, least int64) *Refusal
 	b.advance(now)
 	var need Amounts
 	need[sluice.Spend] = least
-	if r.rates == 0 {
+	if len(r.holds) == 0 {
 		return b.refusal(now, r, &need, &need, false)
 	}
 	return b.topUpRefusal(now, r, &need, &need)
@@ -121,14 +135,15 @@ func (b *Book) Room(now time.Time, r *Reservation) (room sluice.Nano, limited bo
 		if r.isShadow(n) {
 			continue
 		}
-		for i := range a.counters {
-			c, l := &a.counters[i], &a.rows[i]
+		for i := range a.rows {
+			l := &a.rows[i]
 			if l.Dimension != sluice.Spend || l.Amount == 0 {
 				continue
 			}
 			a.refresh(b.tick, &b.calendar)
+			c := a.counter(i)
 			free := sluice.Nano(c.free(l))
-			if h := r.holdOf(n, i); h != nil {
+			if h := r.holdOf(n, a.place(i)); h != nil {
 				free = sluice.Nano(add(c.freeIn(l, h.mark), h.amount))
 			}
 			if !limited || free < room {
@@ -139,25 +154,34 @@ func (b *Book) Room(now time.Time, r *Reservation) (room sluice.Nano, limited bo
 	return room, limited
 }
 
-// holdOf is what the reservation holds of a counter's rate or budget, nil if nothing.
-func (r *Reservation) holdOf(account, counter int) *hold {
-	for j := range r.holds[:r.rates] {
-		if h := &r.holds[j]; int(h.account) == account && int(h.counter) == counter {
-			return h
-		}
+// holdOf is what the reservation holds of a counter of its n-th account, nil if nothing.
+func (r *Reservation) holdOf(n, counter int) *hold {
+	if len(r.holds) == 0 {
+		return nil
+	}
+	from := 0
+	if n > 0 {
+		from = int(r.ends[n-1])
+	}
+	if i := from + counter; i < int(r.ends[n]) && r.holds[i].mark != untaken {
+		return &r.holds[i]
 	}
 	return nil
 }
 
-// describe tells about a counter that has no room for h. own is what the request
-// itself holds of it: that will not come back first.
-func (b *Book) describe(now time.Time, a *Account, counter int, h, own int64) *Refusal {
-	c, l := &a.counters[counter], &a.rows[counter]
-	f := &Refusal{
-		Owner: a.owner, Limit: *l, Requested: h,
-		Used: c.used(l), Held: c.held,
-		InFlight: add(c.free(l), c.pending(l)-own) >= h,
+// describe tells about a limit that has no room for h. own is what the request itself
+// holds of it: that will not come back first.
+func (b *Book) describe(now time.Time, a *Account, row int, h, own int64) *Refusal {
+	l := &a.rows[row]
+	f := &Refusal{Owner: a.owner, Limit: *l, Requested: h}
+	if l.Dimension.Gauge() {
+		g := &a.gauges[gaugeOf(l.Dimension)]
+		f.Held = g.held
+		f.InFlight = add(g.free(), g.held-own) >= h
+		return f
 	}
+	c := a.counter(row)
+	f.Used, f.Held, f.InFlight = c.used(l), c.held, add(c.free(l), c.pending(l)-own) >= h
 	if l.Window == sluice.PerRun {
 		f.InFlight = f.InFlight && l.Dimension != sluice.RunTime
 		f.Spent = !f.InFlight

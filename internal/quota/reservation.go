@@ -1,7 +1,7 @@
 package quota
 
 import (
-	"math/bits"
+	"math"
 	"slices"
 	"time"
 
@@ -13,15 +13,17 @@ import (
 // be used again for the next request; the zero value is closed.
 type Reservation struct {
 	accounts [MaxClaims]*Account
-	claims   uint8    // how many of accounts there are
-	shadow   uint8    // bit i: accounts[i] lets in what does not fit
-	state    state    // see Open and Expired
-	rates    int      // how many of holds are rates and budgets
-	holds    []hold   // rates and budgets, then gauges
-	would    *Refusal // by the shadows; nil if all fitted
-	most     Amounts  // what an attempt can use at most, as of the last Bound
-	bound    Amounts  // most, less what was posted, as of when the holds were taken
-	posted   Amounts  // by Post, of attempts that have ended
+	gauges   [MaxClaims][numGauges]int64 // what is held of those of the accounts
+	ends     [MaxClaims]uint16           // where in holds those of an account end
+	claims   uint8                       // how many of accounts there are
+	shadow   uint8                       // bit i: accounts[i] lets in what does not fit
+	state    state                       // see Open and Expired
+	running  bool                        // gauges are held
+	holds    []hold                      // of rates and budgets: of each account, of its counters in order
+	would    *Refusal                    // by the shadows; nil if all fitted
+	most     Amounts                     // what an attempt can use at most, as of the last Bound
+	bound    Amounts                     // most, less what was posted, as of when the holds were taken
+	posted   Amounts                     // by Post, of attempts that have ended
 }
 
 type state uint8
@@ -34,16 +36,33 @@ const (
 
 // hold is what one reservation has taken from one counter.
 type hold struct {
-	amount  int64 // held now; once it has expired, what the expiry charged
-	mark    int64 // see counter.mark
-	account uint8 // index in accounts
-	counter uint8 // index in its counters
-	shadow  bool  // of an account that lets in what does not fit
+	amount int64 // held now; once it has expired, what the expiry charged
+	mark   int64 // see counter.take; untaken of a counter that nothing was taken from
 }
 
-func (r *Reservation) of(h *hold) (*counter, *sluice.Limit) {
-	a := r.accounts[h.account]
-	return &a.counters[h.counter], &a.rows[h.counter]
+// untaken marks the place of a hold that there is none of: a shadow that lets
+// somebody in takes nothing from its buckets.
+const untaken = math.MinInt64
+
+// each calls f for what is held of rates and budgets of the accounts. It stops where f
+// returns false, and reports whether it came to the end.
+func (r *Reservation) each(f func(n, row int, h *hold, c *counter, l *sluice.Limit) bool) bool {
+	from := 0
+	for n, a := range r.Accounts() {
+		held := r.holds[from:r.ends[n]]
+		from += len(held)
+		row := 0
+		for i := range held { // what has become limited since has later rows
+			for a.rows[row].Dimension.Gauge() {
+				row++
+			}
+			if held[i].mark != untaken && !f(n, row, &held[i], &a.counters[i], &a.rows[row]) {
+				return false
+			}
+			row++
+		}
+	}
+	return true
 }
 
 // refresh brings the reservation's accounts to the present moment.
@@ -54,8 +73,7 @@ func (b *Book) refresh(r *Reservation) {
 }
 
 // grows reports whether the hold can become what a request that needs n takes.
-func (r *Reservation) grows(h *hold, n int64) bool {
-	c, l := r.of(h)
+func (h *hold) grows(c *counter, l *sluice.Limit, n int64) bool {
 	more := holdOf(l, n) - h.amount
 	return more <= 0 || c.freeIn(l, h.mark) >= more
 }
@@ -125,31 +143,56 @@ func (b *Book) Reserve(now time.Time, r *Reservation, need, least Amounts) *Refu
 	r.bound = r.most
 	r.reach()
 	for n, a := range r.Accounts() {
-		out := !shadows && r.isShadow(n)
-		for i := range a.rows {
-			l := &a.rows[i]
-			switch d := l.Dimension; {
-			case d.Gauge() || d == sluice.RunTime:
-			case !out:
-				r.take(n, i, limited(l, need[d]))
-			case spans(l.Window):
-				r.take(n, i, 0)
-			}
-		}
+		r.take(n, a, &need, shadows || !r.isShadow(n))
 	}
-	r.rates = len(r.holds)
 	return nil
+}
+
+// take takes what a request needs from the counters of its n-th account, and notes it.
+// A shadow that is left out counts what is used of its windows, and no more. REQUIRES:
+// reach, and the accounts before.
+func (r *Reservation) take(n int, a *Account, need *Amounts, in bool) {
+	from, j := len(r.holds), 0
+	r.holds = r.holds[:from+len(a.counters)]
+	held := r.holds[from:]
+	r.ends[n] = uint16(len(r.holds))
+	for i := range a.rows {
+		l := &a.rows[i]
+		d := l.Dimension
+		if d.Gauge() {
+			continue
+		}
+		c, h := &a.counters[j], &held[j]
+		j++
+		if !in && !spans(l.Window) {
+			*h = hold{mark: untaken}
+			continue
+		}
+		take := int64(0)
+		if in {
+			take = limited(l, need[d])
+		}
+		*h = hold{amount: take, mark: c.take(l, take)}
+		c.over += r.over(l, take)
+	}
 }
 
 // admits reports whether the account has room for what a request takes at arrival,
 // and could ever admit it.
 func (a *Account) admits(need, least *Amounts) bool {
-	for i := range a.counters {
+	j := 0
+	for i := range a.rows {
 		l := &a.rows[i]
-		if l.Amount == 0 {
+		d := l.Dimension
+		if d.Gauge() {
+			if l.Amount > 0 && l.Amount < least[d] {
+				return false
+			}
 			continue
 		}
-		if d := l.Dimension; l.Amount < least[d] || !d.Gauge() && !a.counters[i].fits(l, holdOf(l, need[d])) {
+		c := &a.counters[j]
+		j++
+		if l.Amount > 0 && (l.Amount < least[d] || !c.fits(l, holdOf(l, need[d]))) {
 			return false
 		}
 	}
@@ -160,30 +203,17 @@ func (a *Account) admits(need, least *Amounts) bool {
 // configured now, so that such a counter only counts what was used.
 func limited(l *sluice.Limit, need int64) int64 { return holdOf(l, max(0, need)) }
 
-// take takes n from the i-th counter of an account, and notes it. REQUIRES: reach.
-func (r *Reservation) take(at, i int, n int64) {
-	a := r.accounts[at]
-	c, l := &a.counters[i], &a.rows[i]
-	r.holds = r.holds[:len(r.holds)+1]
-	h := &r.holds[len(r.holds)-1]
-	h.amount, h.mark = n, c.take(l, n)
-	h.account, h.counter, h.shadow = uint8(at), uint8(i), r.isShadow(at)
-	if !l.Dimension.Gauge() {
-		c.over += r.over(l, n)
-	}
-}
-
 // over is how much more than a hold of n an attempt can use of a rate or budget.
 func (r *Reservation) over(l *sluice.Limit, n int64) int64 { return max(0, r.bound[l.Dimension]-n) }
 
-// reach makes room for a hold of every counter, gauges too, so that a reservation
-// that is used again allocates no more.
+// reach makes room for a hold of every counter, so that a reservation that is used
+// again allocates no more.
 func (r *Reservation) reach() {
 	n := 0
 	for _, a := range r.Accounts() {
 		n += len(a.counters)
 	}
-	r.holds = slices.Grow(r.holds, max(0, n-len(r.holds)))
+	r.holds = slices.Grow(r.holds, n)
 }
 
 // TakeGauges takes concurrency and KV tokens from every account, all or
@@ -192,45 +222,47 @@ func (r *Reservation) reach() {
 func (b *Book) TakeGauges(r *Reservation, need Amounts) (blocked *Account) {
 	out := r.would != nil // a shadow would have refused it already
 	for n, a := range r.Accounts() {
-		if out && r.isShadow(n) {
+		if out && r.isShadow(n) || a.runs(&need) {
 			continue
 		}
-		for m := a.gauges; m != 0; m &= m - 1 {
-			i := bits.TrailingZeros64(m)
-			c, l := &a.counters[i], &a.rows[i]
-			h := holdOf(l, need[l.Dimension])
-			if l.Amount == 0 || c.fits(l, h) {
-				continue
-			}
-			if !r.isShadow(n) {
-				return a
-			}
-			if r.would == nil {
-				r.would = b.describe(b.base.Add(time.Duration(b.tick)), a, i, h, 0)
-			}
+		if !r.isShadow(n) {
+			return a
+		}
+		if r.would == nil {
+			r.would = b.tooFull(b.base.Add(time.Duration(b.tick)), a, &need)
 		}
 	}
-	r.reach()
 	for n, a := range r.Accounts() {
 		if out && r.isShadow(n) {
 			continue
 		}
-		for m := a.gauges; m != 0; m &= m - 1 {
-			i := bits.TrailingZeros64(m)
-			r.take(n, i, limited(&a.rows[i], need[a.rows[i].Dimension]))
+		for g := range a.gauges {
+			gauge := &a.gauges[g]
+			h := gauge.holdOf(need[dimensionOf(g)])
+			gauge.held += h
+			r.gauges[n][g] = h
 		}
 	}
+	r.running = true
 	return nil
+}
+
+// runs reports whether the account's gauges have room for a request.
+func (a *Account) runs(need *Amounts) bool {
+	return a.gauges[0].fits(need[dimensionOf(0)]) && a.gauges[1].fits(need[dimensionOf(1)])
 }
 
 // ReturnGauges gives concurrency and KV tokens back: the attempt has ended.
 func (b *Book) ReturnGauges(r *Reservation) {
-	for i := r.rates; i < len(r.holds); i++ {
-		h := &r.holds[i]
-		c, l := r.of(h)
-		c.settle(l, h.amount, 0, h.mark)
+	if !r.running {
+		return
 	}
-	r.holds = r.holds[:r.rates]
+	for n, a := range r.Accounts() {
+		for g := range a.gauges {
+			a.gauges[g].held -= r.gauges[n][g]
+		}
+	}
+	r.gauges, r.running = [MaxClaims][numGauges]int64{}, false
 }
 
 // TopUp raises the holds on tokens and spend to need, all or nothing, before a
@@ -240,33 +272,27 @@ func (b *Book) TopUp(now time.Time, r *Reservation, need, least Amounts) *Refusa
 	b.advance(now)
 	b.refresh(r)
 	need[sluice.Requests], least[sluice.Requests] = 0, 0
-	for i := range r.holds[:r.rates] {
-		h := &r.holds[i]
-		_, l := r.of(h)
+	if !r.each(func(n, _ int, h *hold, c *counter, l *sluice.Limit) bool {
 		d := l.Dimension
-		if l.Amount == 0 || h.shadow {
-			continue
-		}
-		if l.Amount < least[d] || !r.grows(h, need[d]) {
-			return b.topUpRefusal(now, r, &need, &least)
-		}
+		return l.Amount == 0 || r.isShadow(n) || l.Amount >= least[d] && h.grows(c, l, need[d])
+	}) {
+		return b.topUpRefusal(now, r, &need, &least)
 	}
 	before := r.bound
 	r.bound = r.most
-	for i := range r.holds[:r.rates] {
-		h := &r.holds[i]
-		_, l := r.of(h)
-		r.raise(h, limited(l, need[l.Dimension]), need[l.Dimension], before[l.Dimension])
-	}
+	r.each(func(n, _ int, h *hold, c *counter, l *sluice.Limit) bool {
+		d := l.Dimension
+		r.raise(n, h, c, l, need[d], before[d])
+		return true
+	})
 	return nil
 }
 
-// raise brings a hold to what a request that needs n takes, and what it can exceed
-// the hold by from one bound to the present one.
-func (r *Reservation) raise(h *hold, to, n, before int64) {
-	c, l := r.of(h)
+// raise brings a hold of the n-th account to what a request that needs so much takes,
+// and what it can exceed the hold by from one bound to the present one.
+func (r *Reservation) raise(n int, h *hold, c *counter, l *sluice.Limit, need, before int64) {
 	c.over -= max(0, before-h.amount)
-	if more := to - h.amount; more > 0 && (!h.shadow || r.grows(h, n)) {
+	if more := limited(l, need) - h.amount; more > 0 && (!r.isShadow(n) || h.grows(c, l, need)) {
 		h.amount += more
 		c.takeMore(l, more, h.mark)
 	}
@@ -278,24 +304,19 @@ func (r *Reservation) raise(h *hold, to, n, before int64) {
 func (b *Book) Raise(now time.Time, r *Reservation, d sluice.Dimension, need int64) bool {
 	b.advance(now)
 	b.refresh(r)
-	for i := range r.holds[:r.rates] {
-		h := &r.holds[i]
-		_, l := r.of(h)
-		if l.Dimension != d || l.Amount == 0 || h.shadow {
-			continue
-		}
-		if l.Amount < need || !r.grows(h, need) {
-			return false
-		}
+	if !r.each(func(n, _ int, h *hold, c *counter, l *sluice.Limit) bool {
+		return l.Dimension != d || l.Amount == 0 || r.isShadow(n) || l.Amount >= need && h.grows(c, l, need)
+	}) {
+		return false
 	}
 	before := r.bound[d]
 	r.bound[d] = max(before, need)
-	for i := range r.holds[:r.rates] {
-		h := &r.holds[i]
-		if _, l := r.of(h); l.Dimension == d {
-			r.raise(h, limited(l, need), need, before)
+	r.each(func(n, _ int, h *hold, c *counter, l *sluice.Limit) bool {
+		if l.Dimension == d {
+			r.raise(n, h, c, l, need, before)
 		}
-	}
+		return true
+	})
 	return true
 }
 
@@ -309,14 +330,13 @@ func (b *Book) Post(now time.Time, r *Reservation, used Amounts) {
 		r.bound[d] = max(0, before[d]-max(0, used[d]))
 		r.posted[d] = add(r.posted[d], used[d])
 	}
-	for i := range r.holds[:r.rates] {
-		h := &r.holds[i]
-		c, l := r.of(h)
+	r.each(func(_, _ int, h *hold, c *counter, l *sluice.Limit) bool {
 		n := used[l.Dimension]
 		covered := min(n, h.amount)
 		c.settle(l, covered, n, h.mark)
 		c.over -= max(0, before[l.Dimension]-h.amount)
 		h.amount -= covered
 		c.over += r.over(l, h.amount)
-	}
+		return true
+	})
 }

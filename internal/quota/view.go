@@ -25,12 +25,22 @@ func (b *Book) Limits(now time.Time, r *Reservation, to []LimitState) []LimitSta
 			continue
 		}
 		a.refresh(b.tick, &b.calendar)
-		for i := range a.counters {
-			c, l := &a.counters[i], &a.rows[i]
+		to = slices.Grow(to, len(a.rows))
+		j := 0
+		for i := range a.rows {
+			l := &a.rows[i]
+			if l.Dimension.Gauge() {
+				if l.Amount > 0 {
+					to = append(to, LimitState{Scope: a.owner.Scope, Limit: *l, Remaining: max(0, a.gauges[gaugeOf(l.Dimension)].free())})
+				}
+				continue
+			}
+			c := &a.counters[j]
+			j++
 			if l.Amount == 0 {
 				continue
 			}
-			to = slices.Grow(to, 1)[:len(to)+1]
+			to = to[:len(to)+1]
 			s := &to[len(to)-1]
 			s.Scope, s.Limit, s.Remaining, s.Reset = a.owner.Scope, *l, max(0, c.free(l)), 0
 			switch w := l.Window; {
@@ -62,8 +72,14 @@ type CounterView struct {
 func (b *Book) View(now time.Time, a *Account, to []CounterView) []CounterView {
 	b.advance(now)
 	a.refresh(b.tick, &b.calendar)
-	for i := range a.counters {
-		c, l := &a.counters[i], &a.rows[i]
+	for i := range a.rows {
+		l := &a.rows[i]
+		if l.Dimension.Gauge() {
+			g := &a.gauges[gaugeOf(l.Dimension)]
+			to = append(to, CounterView{Limit: *l, Held: g.held, Remaining: g.free()})
+			continue
+		}
+		c := a.counter(i)
 		v := CounterView{Limit: *l, Used: c.used(l), Held: c.held, Remaining: c.free(l), Previous: c.previous(l)}
 		if l.Amount > 0 {
 			v.Exposed = c.over
