@@ -31,12 +31,15 @@ func (e *Engine) again(now time.Time, r *request) (to *pool, why route.Denied, e
 		return nil, route.Allowed, err
 	}
 	why = route.DeniedNowhere
+	roam := r.roam
+	r.roam = true
 	r.visit(m, r.pool.id, func(id sluice.PoolID, _ bool) bool {
 		if p := e.byID[id]; p != nil {
 			why = p.denies(now, r)
 		}
 		return why != route.DeniedNowhere
 	})
+	r.roam = roam
 	return nil, why, nil
 }
 
@@ -90,7 +93,7 @@ func (e *Engine) deny(now time.Time, r *request) {
 // turnedAway counts a request that got no place, for the view, and notes that the
 // pool sheds if that is for want of room.
 func (e *Engine) turnedAway(now time.Time, p *pool, r *request, why sluice.Reason) {
-	p.queue.Refuse(now, r.call.Class, r.call.Principal.Tenant, why)
+	p.base().queue.Refuse(now, r.call.Class, r.call.Principal.Tenant, why)
 	switch why {
 	case sluice.QueueFull:
 	case sluice.DeadlineUnmet, sluice.QueueTimeout: // nobody can make a pool shed by being impatient

@@ -63,6 +63,7 @@ type Grant struct {
 	Fallback    bool              // not of the model's first pools
 	Evaluated   *route.Evaluation // of a fallback, what says that it can stand in; nil if nothing does
 	Canary      bool              // the pool is one, and it is the turn of this request
+	Away        bool              // in another region than its home, which is lost or cannot serve it in time
 	Queued      time.Duration     // since arrival, or since the last attempt ended
 	OutputBound sluice.Tokens     // what may be asked of the backend
 	Clamped     bool              // OutputBound is less than the client's bound: name it in sluice-dropped

@@ -58,7 +58,7 @@ func (e *Engine) model(c *Call) (*route.Model, *sluice.Error) {
 func (e *Engine) open(now time.Time, r *request, m *route.Model) {
 	claims := e.claimsOf(&r.call, m)
 	if e.book.Open(now, &r.res, claims) {
-		for _, p := range e.pools {
+		for _, p := range e.queues {
 			p.queue.UnparkAll()
 		}
 	}
@@ -148,26 +148,11 @@ func (e *Engine) admit(now time.Time, r *request, m *route.Model) (Verdict, *slu
 // choosePool is the first pool whose predicted wait the request can bear, else
 // the one with the shortest; fallback pools only where no first pool serves it.
 func (e *Engine) choosePool(now time.Time, r *request, m *route.Model) (best *pool, wait time.Duration, err *sluice.Error) {
-	try := func(ids []sluice.PoolID, least service) (found bool) {
-		for _, id := range ids {
-			p := e.byID[id]
-			if p.serves(now, r) < least {
-				continue
-			}
-			w := p.wait(now, r)
-			if best == nil || w < wait {
-				best, wait = p, w
-			}
-			if w <= e.maxWaitOf(&r.call, p) {
-				best, wait = p, w
-				return true
-			}
-		}
-		return best != nil
-	}
 	for _, least := range []service{serves, avoided} {
-		if try(r.first(m), least) || try(m.Fallback, least) {
-			return best, wait, nil
+		for _, ids := range [][]sluice.PoolID{r.first(m), m.Fallback} {
+			if o := e.nearest(now, r, m, ids, least); o.pool != nil {
+				return o.pool, o.wait, nil
+			}
 		}
 	}
 	return nil, 0, e.unserved(now, r, m)

@@ -80,7 +80,7 @@ func (e *Engine) post(now time.Time, r *request, res Result) {
 func (e *Engine) free(now time.Time, r *request, end route.Ending) {
 	pl := r.place
 	if b := &e.table.Breaker; end.Why != sluice.ReasonNone || b.FirstToken > 0 || b.Rate > 0 {
-		end.Last = !pl.Retired && r.pool.last(now, pl)
+		end.Last = !pl.Retired && r.pool.base().last(now, pl)
 	}
 	changed := pl.Ended(now, &r.taken, end)
 	pl.Give(r.taken)
@@ -98,7 +98,7 @@ func (e *Engine) free(now time.Time, r *request, end route.Ending) {
 	r.worked += r.item.Charged()
 	r.pool.queue.End(&r.item, now.Sub(r.started))
 	e.book.ReturnGauges(&r.res)
-	for _, p := range e.pools {
+	for _, p := range e.queues {
 		if !p.queue.Parked() {
 			continue
 		}

@@ -21,7 +21,7 @@ func (e *Engine) Advance(now time.Time) []Grant {
 	for again := true; again; {
 		again = false
 		for _, p := range e.pools {
-			if p.queue.Len() > 0 && e.serve(now, p) {
+			if p.waits() && e.serve(now, p) {
 				again = true // a request has moved to a pool that may have been served already
 			}
 		}
@@ -36,7 +36,7 @@ func (e *Engine) Advance(now time.Time) []Grant {
 // endWaits ends the waits that were to be over by a moment. It reports whether
 // there were any.
 func (e *Engine) endWaits(by time.Time) (any bool) {
-	for _, p := range e.pools {
+	for _, p := range e.queues {
 		for it := p.queue.Due(by); it != nil; it = p.queue.Due(by) {
 			r := it.Value.(*request)
 			e.endWait(r, e.waitedTooLong(e.now, r))
@@ -68,7 +68,7 @@ func (e *Engine) NextWake() (at time.Time, ok bool) {
 		}
 	}
 	waiting := false
-	for _, p := range e.pools {
+	for _, p := range e.queues {
 		if t, w := p.queue.NextDeadline(); w {
 			waiting = true
 			sooner(t)
@@ -93,19 +93,24 @@ func (e *Engine) NextWake() (at time.Time, ok bool) {
 // to another pool.
 func (e *Engine) serve(now time.Time, p *pool) (moved bool) {
 	moved = e.evacuate(now, p)
+	for _, s := range p.sites {
+		if s.guests != nil {
+			moved = e.evacuate(now, s.guests) || moved
+		}
+	}
 	p.room = room{p: p, now: now}
 	for p.open(now) {
-		it := p.queue.Next(now, &p.room)
+		it := p.next(now)
 		if it == nil {
 			break
 		}
 		r := it.Value.(*request)
-		if r.attempt > 0 && p.choose(now, r) < 0 {
+		if r.attempt > 0 && r.pool.choose(now, r) < 0 {
 			moved = e.stay(now, r) || moved
 			continue
 		}
 		if blocked := e.book.TakeGauges(&r.res, r.need); blocked != nil {
-			p.queue.Park(it, blocked)
+			r.pool.queue.Park(it, blocked)
 			continue
 		}
 		e.grant(now, r)
@@ -149,6 +154,9 @@ func (e *Engine) evacuate(now time.Time, p *pool) (moved bool) {
 		if e.relocate(now, it.Value.(*request)) {
 			moved = true
 		}
+	}
+	if p.host != nil {
+		moved = e.bringHome(now, p) || moved
 	}
 	return moved
 }
@@ -206,37 +214,13 @@ func (e *Engine) elsewhere(now time.Time, r *request, m *route.Model) (to *pool,
 // next finds the next pool for a request, of those with a backend that serves it at
 // least so well: the first whose predicted wait it can bear, else the first.
 func (e *Engine) next(now time.Time, r *request, m *route.Model, least service) (to *pool, hope bool, err *sluice.Error) {
-	for _, patient := range []bool{false, true} {
-		r.visit(m, r.pool.id, func(id sluice.PoolID, _ bool) bool {
-			p := e.byID[id]
-			if p == nil {
-				return false
-			}
-			switch s := p.serves(now, r); {
-			case s == never:
-				return false
-			case s < least:
-				hope = true
-				return false
-			}
-			if id != r.pool.id && p.queue.Full(&r.item) != "" || r.attempt > 0 && p.denies(now, r) != route.Allowed {
-				hope = true
-				return false
-			}
-			if !patient && p.wait(now, r) > e.maxWaitOf(&r.call, p) {
-				return false
-			}
-			if err = e.topUp(now, r, p); err != nil {
-				return false
-			}
-			to = p
-			return true
-		})
-		if to != nil {
-			return to, hope, nil
-		}
+	if m.Locality != nil {
+		return e.nextRegion(now, r, m, least)
 	}
-	return nil, hope, err
+	if to, hope, err = e.nextPool(now, r, m, least, false); to != nil {
+		return to, hope, nil
+	}
+	return e.nextPool(now, r, m, least, true)
 }
 
 // topUp raises what a request holds to what the backends of a pool may cost it.
@@ -255,6 +239,9 @@ func (p *pool) choose(now time.Time, r *request) int {
 	left := p.judge(now, r)
 	if kept := p.keeps(); kept != nil && !p.queue.First(&r.item) {
 		left[slices.Index(p.places, kept)] = route.LeftKept
+	}
+	if p.host != nil && p.host.keeps() != nil {
+		left[slices.Index(p.places, p.host.keeps())] = route.LeftKept
 	}
 	if probe := route.Ease(now, p.places, left); probe >= 0 {
 		for i := range left {
@@ -290,6 +277,9 @@ func (e *Engine) grant(now time.Time, r *request) {
 	r.started = now
 	e.running++
 	e.watch(r, now)
+	if s := p.base().site(r.place.Backend.Region); s != nil && !r.roam {
+		s.traffic.Began(now, r.away)
+	}
 	fallback, canary, evaluated := false, false, (*route.Evaluation)(nil)
 	if m := e.table.Models[r.call.Model]; m != nil {
 		fallback, canary, evaluated = m.IsFallback(p.id), m.Terms[p.id].IsCanary(), m.Evaluated[p.id]
@@ -306,6 +296,7 @@ func (e *Engine) grant(now time.Time, r *request) {
 		Fallback:    fallback,
 		Evaluated:   evaluated,
 		Canary:      canary,
+		Away:        r.away,
 		Queued:      now.Sub(r.since),
 		OutputBound: r.bound,
 		Clamped:     r.bound < r.call.Work.OutputBound,
@@ -322,19 +313,18 @@ func (e *Engine) grant(now time.Time, r *request) {
 // the one that it got, and that one's.
 func (e *Engine) candidates(now time.Time, r *request) []Candidate {
 	out, from := e.answers.candidates, len(e.answers.candidates)
-	if m := e.table.Models[r.call.Model]; m != nil && (m.Terms != nil || len(m.Pools) > 0 && m.Pools[0] != r.pool.id) {
+	if m := e.table.Models[r.call.Model]; m != nil && (m.Terms != nil || m.Locality != nil || len(m.Pools) > 0 && m.Pools[0] != r.pool.id) {
 		out = e.unmet(r, m, out)
-		r.visit(m, "", func(id sluice.PoolID, _ bool) bool {
+		r.visit(m, "", func(id sluice.PoolID, fallback bool) bool {
 			p := e.byID[id]
-			if p == nil || p == r.pool {
-				return p == r.pool
+			if p == nil || p == r.pool.base() {
+				return p != nil && m.Locality == nil
 			}
-			left := p.judge(now, r)
-			for i, pl := range p.places {
-				if left[i] == route.Chosen {
-					left[i] = route.LeftOther
-				}
-				out = append(out, r.candidate(id, pl.Backend, left[i]))
+			if fallback && !m.IsFallback(r.pool.id) {
+				return true
+			}
+			for i, left := range p.considered(now, r) {
+				out = append(out, r.candidate(id, p.places[i].Backend, left))
 			}
 			return false
 		})
@@ -357,7 +347,7 @@ func (e *Engine) unmet(r *request, m *route.Model, out []Candidate) []Candidate 
 	}
 	first := r.first(m)
 	for _, id := range m.Pools {
-		if p := e.byID[id]; p != nil && p != r.pool && !slices.Contains(first, id) {
+		if p := e.byID[id]; p != nil && p != r.pool.base() && !slices.Contains(first, id) {
 			for _, pl := range p.places {
 				out = append(out, r.candidate(id, pl.Backend, route.LeftTerms))
 			}

@@ -68,6 +68,34 @@
 // and deadline. A further attempt queues from the end of the last one, with a wait
 // of its own.
 //
+// # Regions
+//
+// A request of a model with a [route.Locality] is served in one region at a time: in
+// its home, the first of the locality's, unless that is lost, or cannot serve it in time
+// and the locality lets it leave for that. Backends elsewhere are not eligible for it
+// meanwhile (route.LeftLocality).
+//
+// Away from home it is a guest. Each region of a pool has a queue of guests beside the
+// pool's, over the same places:
+//
+//   - Guests never hold more of the region's slots, memory or prefill than the headroom
+//     H of what its usable backends have, nor anything that the pool keeps for a
+//     contract or a class. One that is larger than the headroom is never a guest.
+//   - A guest starts only where no request of the pool's own waits for the same
+//     backends that is of its class or of a more important one. A head of a less
+//     important class that does not fit on a backend has one kept for it first.
+//   - Of guests the most important class goes first, whatever waits of others.
+//   - What waits of guests fills no more than H of the queue's bounds.
+//
+// So the region's own never wait longer than in a region of their own that has 1 − H of
+// its capacity: of each class the bound of [sched] holds with (1 − H)·R for R. What the
+// headroom has no room for waits among the guests, or is refused with the wait that is
+// predicted there, which is that of guests.
+//
+// A home that comes back gets its requests by route's ramp, those that wait as guests
+// too; what runs elsewhere ends there. Until then one request at a time goes there, as
+// the probe of a backend.
+//
 // # Retries
 //
 // A further attempt needs room in route's retry budgets, a backend whose breaker is
@@ -131,6 +159,10 @@
 //	others pass a large head for ever                   memory.dd
 //	prefill is held to the end                          memory.dd, life.dd
 //	a pool without backends keeps what waits            health.dd
+//	guests take more than the headroom                  TestGuestsLeaveWhatIsNotTheirs, regions.dd
+//	guests start before the region's own                TestGuestsLeaveWhatIsNotTheirs, TestGuestsKeepTheWaitBound
+//	a request leaves a home that serves it              TestGuestsLeaveWhatIsNotTheirs, regions.dd
+//	all of it comes back at once                        regions.dd, route TestSiteComesBackByItsRamp
 //	a step back of the clock refills                    quota TestTimeNeverGoesBack
 //	a step back of the clock reopens a window           quota windows.dd
 //	a caller that leaves keeps what it held             admit TestCancelWhileQueued, TestCancelRacesWithGrant

@@ -40,10 +40,11 @@ func (e *Engine) Dump(now time.Time, z Zoom, limit int) View {
 		}
 	default:
 		e.health(now, &v, limit)
+		e.regions(now, &v, limit)
 		for _, p := range e.pools[:min(limit, len(e.pools))] {
 			pv := p.view(now, limit)
 			if !z.Levels {
-				pv.Flows = p.queue.Flows(now, min(limit, busyFlows))
+				pv.Flows = p.flows(now, min(limit, busyFlows))
 			}
 			v.Pools = append(v.Pools, pv)
 		}
@@ -59,11 +60,13 @@ func (e *Engine) Dump(now time.Time, z Zoom, limit int) View {
 func (e *Engine) zoom(now time.Time, v *View, p *pool, of sluice.TenantID, limit int) {
 	pv := p.view(now, limit)
 	if of == "" {
-		pv.Flows = p.queue.Flows(now, limit)
+		pv.Flows = p.flows(now, limit)
 	} else {
-		for c := range sluice.Class(sluice.NumClasses) {
-			if f, ok := p.queue.Flow(now, c, of); ok {
-				pv.Flows = append(pv.Flows, f)
+		for _, q := range p.both() {
+			for c := range sluice.Class(sluice.NumClasses) {
+				if f, ok := q.queue.Flow(now, c, of); ok {
+					pv.addFlow(f)
+				}
 			}
 		}
 		if pv.Flows == nil {
@@ -71,11 +74,13 @@ func (e *Engine) zoom(now time.Time, v *View, p *pool, of sluice.TenantID, limit
 		}
 	}
 	v.Pools = append(v.Pools, pv)
-	for c := range sluice.Class(sluice.NumClasses) {
-		for _, at := range p.queue.Places(c, of, limit, p.running()) {
-			r := e.viewOf(now, at.Item.Value.(*request), false)
-			r.Position, r.Wait = at.Position, at.Wait
-			v.Requests = append(v.Requests, r)
+	for _, q := range p.both() {
+		for c := range sluice.Class(sluice.NumClasses) {
+			for _, at := range q.queue.Places(c, of, limit, q.running()) {
+				r := e.viewOf(now, at.Item.Value.(*request), false)
+				r.Position, r.Wait = at.Position, at.Wait
+				v.Requests = append(v.Requests, r)
+			}
 		}
 	}
 }
@@ -102,6 +107,11 @@ func (p *pool) view(now time.Time, limit int) PoolView {
 			if it != nil {
 				v.Gathering.Overtaken[c] = it.Value.(*request).call.ID
 			}
+		}
+	}
+	for _, s := range p.sites {
+		if s.guests != nil {
+			v.addGuests(now, s.guests.queue)
 		}
 	}
 	for _, pl := range p.shown() {
@@ -188,7 +198,7 @@ func (e *Engine) busiest(v *View, limit int) (top []*quota.Account) {
 // viewOf is one request; near, with its place in the queue and what is in its way.
 func (e *Engine) viewOf(now time.Time, r *request, near bool) RequestView {
 	v := RequestView{
-		ID: r.call.ID, Owner: r.call.Principal, Model: r.call.Model, Class: r.call.Class, Pool: r.pool.id,
+		ID: r.call.ID, Owner: r.call.Principal, Model: r.call.Model, Class: r.call.Class, Pool: r.pool.id, Region: r.region, Away: r.away,
 		Age: now.Sub(r.arrived), Attempt: r.attempt, Predicted: r.predicted,
 		Work: r.work(r.bound), Cost: r.item.Cost, Needs: r.item.Need, Holds: r.need,
 	}

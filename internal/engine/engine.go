@@ -53,6 +53,7 @@ type Engine struct {
 	base time.Time // of moments in heaps
 
 	pools  []*pool // by id
+	queues []*pool // of them, and of the guests of their regions
 	byID   map[sluice.PoolID]*pool
 	places map[sluice.BackendID]*route.Place // retired ones too, while they run something
 

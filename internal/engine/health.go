@@ -115,6 +115,11 @@ func (e *Engine) healthChanged(now time.Time) {
 	for _, p := range e.pools {
 		route.Settle(now, p.places, p.sole(now))
 	}
+	for _, p := range e.pools {
+		for _, s := range p.sites {
+			s.Judge(now)
+		}
+	}
 	e.tellHealth(now)
 	for _, p := range e.pools {
 		for _, pl := range p.places {

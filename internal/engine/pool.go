@@ -21,7 +21,7 @@ type pool struct {
 	places  []*route.Place
 	leaving []*route.Place // taken out of the table while they ran something; for the view
 	left    []route.Left   // scratch: one word per place
-	chooser route.Chooser
+	chooser *route.Chooser
 	room    room           // what the queue is shown while it is served
 	kept    *route.Place   // what becomes free there is kept
 	keptFor *sched.Item    // for this one, as long as the queue says that it gathers
@@ -30,10 +30,21 @@ type pool struct {
 	shed    time.Time      // when it last had no room for a request that would have waited
 	scanned uint64         // the epoch in which the queue was last searched for requests to move
 	version uint64         // of its places: each table may bring others
+
+	sites []*site // its regions, where a model that it serves has a locality
+
+	// Of the guests of one of its regions, whose places are those of host.
+	host   *pool // nil for a pool itself
+	region string
+	within sched.Set // the places in the region
+	share  int64     // of the region's capacity that they may occupy, in thousandths
 }
 
 // running is how many attempts run on the pool's backends.
 func (p *pool) running() (n int64) {
+	if p.host != nil {
+		return p.queue.Used()[sched.Slots]
+	}
 	for _, pl := range p.places {
 		n += pl.Running()
 	}
@@ -60,16 +71,18 @@ type fit struct {
 	avoid    bool
 	maxSpend sluice.Nano
 	maxRisk  sluice.Risk
+	region   string
+	roam     bool
 	set      sched.Set
 }
 
 // eligible is the backends that may serve r at all.
 func (p *pool) eligible(r *request) *sched.Set {
 	f, maxRisk := &r.fit, r.risks[p.id]
-	if f.pool == p && f.version == p.version && f.tried == len(r.tried) && f.avoid == r.avoid && f.maxSpend == r.maxSpend && f.maxRisk == maxRisk {
+	if f.pool == p && f.version == p.version && f.tried == len(r.tried) && f.avoid == r.avoid && f.maxSpend == r.maxSpend && f.maxRisk == maxRisk && f.region == r.region && f.roam == r.roam {
 		return &f.set
 	}
-	*f = fit{pool: p, version: p.version, tried: len(r.tried), avoid: r.avoid, maxSpend: r.maxSpend, maxRisk: maxRisk}
+	*f = fit{pool: p, version: p.version, tried: len(r.tried), avoid: r.avoid, maxSpend: r.maxSpend, maxRisk: maxRisk, region: r.region, roam: r.roam}
 	ask := r.ask(p)
 	for i, pl := range p.places {
 		if r.eligible(pl.Backend, &ask) == route.Chosen {
@@ -114,11 +127,16 @@ func (p *pool) serves(now time.Time, r *request) service {
 		switch {
 		case pl.Fit(now) != route.Chosen:
 			best = max(best, unhealthy)
-		case pl.Avoided():
+		case pl.Avoided() && !(!r.roam && p.queue.Len() == 0 && pl.Scouts(now)):
 			best = max(best, avoided)
 		default:
-			return serves
+			best = serves
 		}
+	}
+	switch s := p.site(r.region); {
+	case best < avoided:
+	case p.host != nil && !p.holds(now, r), s != nil && !r.roam && s.Lost() && p.queue.Len() > 0: // its probe waits
+		return unhealthy
 	}
 	return best
 }
@@ -135,19 +153,42 @@ const (
 // wait predicts how long r would wait in the pool; 0 only if it would not.
 func (p *pool) wait(now time.Time, r *request) time.Duration {
 	class, t := r.call.Class, &r.item
-	if !p.queue.Competes(class) {
-		need, may := r.needOfPlace(), p.eligible(r)
-		for i, pl := range p.places {
-			if pl != p.keeps() && may.Has(i) && pl.Usable(now, need) == route.Chosen {
-				return 0
-			}
-		}
+	if !p.queue.Competes(class) && p.atOnce(now, r) {
+		return 0
+	}
+	if p.host != nil {
+		p.queue.LearnFrom(p.host.queue)
 	}
 	wait := p.queue.Wait(class, t.Flow.Tenant, t.Weight, p.running())
+	if p.host != nil {
+		if c, waits := p.host.queue.Foremost(&p.within); waits && c <= class { // they go first
+			wait = max(wait, p.host.queue.Wait(class, t.Flow.Tenant, t.Weight, p.host.running()))
+		}
+	}
 	if p.rated() {
 		wait = max(wait, p.paces(now, r, p.position(r, wait)))
 	}
 	return max(time.Millisecond, wait) // who may not wait must go elsewhere
+}
+
+// atOnce reports whether some place could take r now.
+func (p *pool) atOnce(now time.Time, r *request) bool {
+	need, may := r.needOfPlace(), p.eligible(r)
+	if p.host != nil {
+		if c, waits := p.host.queue.Foremost(&p.within); waits && c <= r.call.Class {
+			return false
+		}
+		m := room{p: p, now: now}
+		if all, free := m.headroom(); !fitsIn(sched.Amounts{1, int64(need.KV), int64(need.Prefill)}, all, free) {
+			return false
+		}
+	}
+	for i, pl := range p.places {
+		if pl != p.keeps() && may.Has(i) && pl.Usable(now, need) == route.Chosen {
+			return true
+		}
+	}
+	return false
 }
 
 // rated reports whether some provider's rate is known.

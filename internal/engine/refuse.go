@@ -158,7 +158,7 @@ const keyDrain = time.Minute
 func queueFull(now time.Time, p *pool, bound string) *sluice.Error {
 	return &sluice.Error{
 		Kind: sluice.KindOverloaded, Reason: sluice.QueueFull,
-		Msg:        fmt.Sprintf("the queue of pool %s is full (%s)", p.id, bound),
+		Msg:        fmt.Sprintf("the queue of %s is full (%s)", p.title(), bound),
 		RetryAfter: p.drain(now, nil), Expected: true,
 	}
 }
@@ -167,7 +167,7 @@ func queueFull(now time.Time, p *pool, bound string) *sluice.Error {
 func tooLong(p *pool, wait, most time.Duration) *sluice.Error {
 	return &sluice.Error{
 		Kind: sluice.KindOverloaded, Reason: sluice.DeadlineUnmet,
-		Msg:        fmt.Sprintf("the wait in pool %s is predicted to be %v, and the request may wait %v", p.id, wait.Round(time.Millisecond), most),
+		Msg:        fmt.Sprintf("the wait in %s is predicted to be %v, and the request may wait %v", p.title(), wait.Round(time.Millisecond), most),
 		Hint:       "come back later, or allow a longer wait with sluice-max-wait",
 		RetryAfter: wait - most, Expected: true,
 	}
@@ -179,6 +179,9 @@ func (e *Engine) unserved(now time.Time, r *request, m *route.Model) *sluice.Err
 	var back time.Time // when the first one that cools gets a probe
 	var longest sluice.Tokens
 	var without lacking
+	roam := r.roam
+	r.roam = true
+	defer func() { r.roam = roam }()
 	r.visit(m, "", func(id sluice.PoolID, _ bool) bool {
 		ask := r.ask(e.byID[id])
 		for _, pl := range e.byID[id].places {
@@ -260,12 +263,12 @@ func (e *Engine) waitedTooLong(now time.Time, r *request) *sluice.Error {
 	}
 	err := &sluice.Error{
 		Kind: sluice.KindOverloaded, Reason: sluice.QueueTimeout,
-		Msg:        fmt.Sprintf("no place became free in pool %s within %v", p.id, r.maxWait),
+		Msg:        fmt.Sprintf("no place became free in %s within %v", p.title(), r.maxWait),
 		RetryAfter: max(p.drain(now, &r.item), now.Sub(r.since)), Expected: true,
 	}
 	if r.maxWait <= 0 {
 		err.Reason = sluice.DeadlineUnmet
-		err.Msg = fmt.Sprintf("pool %s has no place now and the request may not wait", p.id)
+		err.Msg = fmt.Sprintf("%s has no place now and the request may not wait", p.title())
 	}
 	return err
 }

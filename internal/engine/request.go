@@ -44,9 +44,12 @@ type course struct {
 	risks    map[sluice.PoolID]sluice.Risk // the model's MaxRisk
 
 	attempt int
-	worked  int64 // cost of attempts that have ended
-	avoid   bool  // the failure domains in failed are left out: another can serve it
-	billed  bool  // something was posted
+	worked  int64  // cost of attempts that have ended
+	region  string // in which it is to be served, of a model with a locality
+	away    bool   // that is not its home
+	roam    bool   // any will do
+	avoid   bool   // the failure domains in failed are left out: another can serve it
+	billed  bool   // something was posted
 
 	predicted time.Duration // wait, at arrival
 
@@ -111,7 +114,10 @@ func (e *Engine) drop(r *request) {
 
 // under is what the model says of each of its requests, which holds as soon as it is
 // said.
-func (r *request) under(m *route.Model) { r.maxSpend, r.risks = m.MaxSpend, m.MaxRisk }
+func (r *request) under(m *route.Model) {
+	r.maxSpend, r.risks = m.MaxSpend, m.MaxRisk
+	r.located(m)
+}
 
 // ask is what the request asks of the backends of a pool.
 func (r *request) ask(p *pool) route.Ask {
@@ -133,6 +139,9 @@ func (r *request) eligible(b *route.Backend, ask *route.Ask) route.Left {
 	left := route.Eligible(b, ask)
 	if left == route.Chosen && r.tooDear(b) {
 		left = route.LeftTooDear
+	}
+	if left == route.Chosen && !r.roam && b.Region != r.region {
+		left = route.LeftLocality
 	}
 	return left
 }

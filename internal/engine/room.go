@@ -12,6 +12,8 @@ import (
 type room struct {
 	p   *pool
 	now time.Time
+
+	all, free sched.Amounts // of guests, as of the last Capacity
 }
 
 // usable reports whether a place may be given anything at all.
@@ -21,9 +23,19 @@ func (m *room) usable(pl *route.Place) bool {
 
 // Capacity is what the usable backends hold in all, and what of it is free.
 func (m *room) Capacity() (all, free sched.Amounts) {
+	if m.p.host != nil {
+		m.all, m.free = m.headroom()
+		return m.all, m.free
+	}
+	return m.sum(nil)
+}
+
+// sum is what the usable backends hold, and what of it is free; of a set, if that is not
+// nil, those whose breakers are closed.
+func (m *room) sum(of *sched.Set) (all, free sched.Amounts) {
 	bounded := [...]bool{true, true, true}
-	for _, pl := range m.p.places {
-		if !m.usable(pl) {
+	for i, pl := range m.p.places {
+		if !m.usable(pl) || of != nil && (!of.Has(i) || pl.Health.Open()) {
 			continue
 		}
 		c := pl.Backend.Capacity
@@ -48,14 +60,35 @@ func (m *room) Capacity() (all, free sched.Amounts) {
 // which is kept for a request counts only for what goes first.
 func (m *room) Most(set *sched.Set, first bool) (most sched.Amounts) {
 	for i, pl := range m.p.places {
-		if !set.Has(i) || !first && pl == m.p.keeps() || !pl.Open(m.now) {
+		if !set.Has(i) || m.keptBack(pl, first) || !pl.Open(m.now) {
 			continue
 		}
 		most[sched.Slots] = max(most[sched.Slots], pl.Slots()-pl.Running())
 		most[sched.KV] = max(most[sched.KV], m.memory(pl))
 		most[sched.Prefill] = max(most[sched.Prefill], free(int64(pl.Backend.Capacity.PrefillTokens), int64(pl.Prefill())))
 	}
+	for d := range most {
+		if m.all[d] > 0 {
+			most[d] = min(most[d], m.free[d])
+		}
+	}
 	return most
+}
+
+// keptBack reports whether what is free at a place is kept for another: for one of the
+// pool itself even if a guest is first.
+func (m *room) keptBack(pl *route.Place, first bool) bool {
+	return !first && pl == m.p.keeps() || m.p.host != nil && pl == m.p.host.keeps()
+}
+
+// fitsIn reports whether there is room in every dimension that is bounded.
+func fitsIn(need, all, free sched.Amounts) bool {
+	for d, n := range need {
+		if all[d] > 0 && n > free[d] {
+			return false
+		}
+	}
+	return true
 }
 
 // memory is what a place has free of it.
@@ -75,9 +108,12 @@ func free(all, used int64) int64 {
 
 // Fits reports whether one backend can start the item now.
 func (m *room) Fits(it *sched.Item, first bool) bool {
+	if !fitsIn(it.Need, m.all, m.free) {
+		return false
+	}
 	need := it.Value.(*request).needOfPlace()
 	for i, pl := range m.p.places {
-		if it.Backends.Has(i) && pl.Backend.Weight > 0 && (first || pl != m.p.keeps()) && pl.Usable(m.now, need) == route.Chosen {
+		if it.Backends.Has(i) && pl.Backend.Weight > 0 && !m.keptBack(pl, first) && pl.Usable(m.now, need) == route.Chosen {
 			return true
 		}
 	}

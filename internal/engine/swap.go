@@ -33,7 +33,7 @@ func (e *Engine) Prepare(t *route.Table) (*Plan, error) {
 // queue, whose figures begin with it. Call Advance next.
 func (e *Engine) Swap(now time.Time, plan *Plan) {
 	now = e.tick(now)
-	gone := e.pools
+	gone := e.queues
 	e.table = plan.table
 	e.retries.Configure(plan.table.Retries)
 	e.pools = make([]*pool, 0, len(plan.pools))
@@ -54,8 +54,18 @@ func (e *Engine) Swap(now time.Time, plan *Plan) {
 		}
 	}
 	e.link()
-	e.healthChanged(now)
+	e.queues = e.queues[:0:0]
 	for _, p := range e.pools {
+		e.locate(now, p)
+		e.queues = append(e.queues, p)
+		for _, s := range p.sites {
+			if s.guests != nil {
+				e.queues = append(e.queues, s.guests)
+			}
+		}
+	}
+	e.healthChanged(now)
+	for _, p := range e.queues {
 		p.queue.UnparkAll()
 		p.queue.Regroup(func(it *sched.Item) sched.Set {
 			r := it.Value.(*request)
@@ -66,10 +76,10 @@ func (e *Engine) Swap(now time.Time, plan *Plan) {
 		})
 	}
 	for _, p := range gone {
-		switch next := e.byID[p.id]; next {
-		case nil:
+		switch next := e.byID[p.id]; {
+		case slices.Contains(e.queues, p):
+		case next == nil || p.host != nil:
 			e.disband(now, p)
-		case p:
 		default:
 			e.requeue(p, next)
 		}
@@ -84,7 +94,7 @@ func (e *Engine) renew(p *pool, spec *route.Pool) *pool {
 		places, leaving = p.places, p.leaving
 	}
 	if p == nil || p.spec.Sharing.FIFO != spec.Sharing.FIFO { // a queue is of one kind for life
-		p = &pool{id: spec.ID, retries: &e.retries, queue: sched.NewQueue(spec.Sharing, sched.Bounds{}, sched.Bounds{})}
+		p = &pool{id: spec.ID, retries: &e.retries, chooser: &route.Chooser{}, queue: sched.NewQueue(spec.Sharing, sched.Bounds{}, sched.Bounds{})}
 	}
 	p.spec, p.weights = spec, spec.Cost.WithDefaults()
 	p.queue.Configure(spec.Sharing,

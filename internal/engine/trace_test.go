@@ -3,6 +3,7 @@ package engine_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -24,6 +25,7 @@ import (
 //	                "retries budget|naive [share=] [minimum=] [attempts=]",
 //	                "breaker on [failures=] [share=] [volume=] [domain=]",
 //	                "class NAME pool=P [share=] [ceiling=] [headroom=]", "contract TENANT pool=P [slots=] [kv=] [work=] [lend=none|all]"; also swaps
+//	                "region NAME [headroom=]", "backend … region=R", "model … [home=R,R,…] [overload] [return=D]"
 //	policy NAME     lines "scope dimension window amount"; [hard] [maxwait=D]
 //	arrive ID policy=… [key=] [tenant=] [project=] [class=] [model=m] [in=] [out=bound] [hold=] [maxwait=D]
 //	progress ID | ended ID reason=R [content] [in=] [out=] [cost=] [retry-after=D]
@@ -111,6 +113,9 @@ func (s *script) grants() {
 		}
 		if g.Fallback {
 			s.printf(", fallback")
+		}
+		if g.Away {
+			s.printf(", away")
 		}
 		if g.Clamped {
 			s.printf(", output clamped to %d", g.OutputBound)
@@ -259,6 +264,10 @@ func (s *script) print() {
 			s.printf("\n")
 		}
 	}
+	for _, r := range v.Regions {
+		s.printf("region %s: %s, %d ‰ of its share, %d of %d backends, %d at home, %d away: %d running, %d wait, %d ‰ of %d ‰\n",
+			r.Name, r.State, r.Share, r.Backends, r.Of, r.Home, r.Away, r.Running, r.Waiting, r.Used, r.Headroom)
+	}
 	for _, a := range v.Top {
 		for _, c := range a.Counters {
 			s.printf("%v %s: %v", a.Scope, a.ID, c.Limit.Dimension)
@@ -391,7 +400,7 @@ func parseTable(t *testing.T, in string) *route.Table {
 			table.Pools[id] = &route.Pool{ID: id, Queue: route.QueueBounds{Requests: number("queue", 0), MaxWait: wait}}
 		case "backend":
 			b := &route.Backend{
-				ID: sluice.BackendID(fields[1]), Dialect: "openai", Weight: number("weight", 1), Price: parsePrice(t, kv["price"]), Domain: kv["domain"],
+				ID: sluice.BackendID(fields[1]), Dialect: "openai", Weight: number("weight", 1), Price: parsePrice(t, kv["price"]), Domain: kv["domain"], Region: kv["region"],
 				Capacity: route.Capacity{
 					Concurrency: number("conc", 1), KVTokens: sluice.Tokens(number("kv", 0)), PrefillTokens: sluice.Tokens(number("prefill", 0)),
 				},
@@ -411,7 +420,17 @@ func parseTable(t *testing.T, in string) *route.Table {
 			p.Backends = append(p.Backends, b)
 		case "model":
 			id := sluice.ModelID(fields[1])
-			table.Models[id] = &route.Model{ID: id, Pools: pools("pools"), Fallback: pools("fallback")}
+			m := &route.Model{ID: id, Pools: pools("pools"), Fallback: pools("fallback")}
+			if home := kv["home"]; home != "" {
+				long, _ := time.ParseDuration(kv["return"])
+				m.Locality = &route.Locality{Regions: strings.Split(home, ","), Overload: slices.Contains(fields, "overload"), Return: long}
+			}
+			table.Models[id] = m
+		case "region":
+			if table.Headroom == nil {
+				table.Headroom = map[string]int64{}
+			}
+			table.Headroom[fields[1]] = number("headroom", 0)
 		case "retries": // budget share= minimum= attempts=, in the terms of route.RetryPolicy, or naive
 			table.Retries = route.RetryPolicy{Share: number("share", 0), Minimum: number("minimum", 0), Attempts: int(number("attempts", 0))}
 			if fields[1] == "naive" {

@@ -37,6 +37,7 @@ type View struct {
 
 	Domains     []DomainView     // by name; of the zoom on all pools
 	Credentials []CredentialView // likewise
+	Regions     []RegionView     // by name, where some model has a locality; likewise
 
 	Pools    []PoolView
 	Top      []AccountView // busiest first, by requests that wait or run; of the zoom on all pools
@@ -132,6 +133,8 @@ type RequestView struct {
 	Model   sluice.ModelID
 	Class   sluice.Class
 	Pool    sluice.PoolID
+	Region  string        // in which it is to be served, where its model has a locality
+	Away    bool          // that is not its home
 	Age     time.Duration // since arrival
 	Attempt int           // that runs, or how many there were
 

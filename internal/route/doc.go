@@ -125,6 +125,16 @@
 // failed as long as a backend elsewhere may serve it; if none may, it goes on within.
 // A backend without a domain is one of its own.
 //
+// # Regions
+//
+// A [Locality] is the order of regions in which a model's requests are tried, its home
+// first. A [Site] is the backends of one pool in one region. It is lost when no breaker
+// there is closed, or no failure domain has not failed; it comes back from when one is,
+// over [Locality.Return], by the same ramp as a backend: of the requests at home there
+// it takes the share s, exactly, as s adds up to whole requests ([Site.Takes]). How much
+// of it those who are at home elsewhere may occupy is [Table.Headroom]; that it is kept
+// is for the engine to see to.
+//
 // # Credentials
 //
 // A backend may be called with several [Key]s, each a lane with rates of its own: an

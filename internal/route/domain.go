@@ -30,6 +30,12 @@ func (d *Domain) probing() bool {
 	return slices.ContainsFunc(d.Places, func(p *Place) bool { return p.Health.probing })
 }
 
+// Scouts reports whether the place is due its probe, and none other of its domain has
+// one.
+func (p *Place) Scouts(now time.Time) bool {
+	return p.Health.due(now) && (p.domain == nil || !p.domain.probing())
+}
+
 // Alone takes a place out of its domain: it fails on its own.
 func (p *Place) Alone() { p.domain, p.shunned = nil, false }
 

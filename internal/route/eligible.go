@@ -24,6 +24,7 @@ const (
 	LeftUnpriced  Left = "unpriced"     // neither price nor ceiling
 	LeftTooDear   Left = "too_dear"     // an attempt may cost more there than the model allows
 	LeftTerms     Left = "terms"        // its pool is for other tenants or classes, or a canary for other requests
+	LeftLocality  Left = "locality"     // it is in another region than the request is to be served in
 	LeftTried     Left = "tried"        // an attempt of this request failed there
 	LeftDomain    Left = "domain"       // its failure domain has failed, or failed this request, and another can serve it
 	LeftUnhealthy Left = "unhealthy"    // cooling down, paused, or being probed

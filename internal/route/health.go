@@ -93,11 +93,7 @@ func (h *Health) Share(now time.Time) int64 {
 	if h.phase != ramping || h.off {
 		return 1000
 	}
-	long, elapsed := h.rules().Ramp, max(now.Sub(h.ramp), 0)
-	if elapsed >= long {
-		return 1000
-	}
-	return RampStart + (1000-RampStart)*int64(elapsed/time.Microsecond)/max(int64(long/time.Microsecond), 1)
+	return ramp(now.Sub(h.ramp), h.rules().Ramp)
 }
 
 // started notes an attempt: on an open backend it is the probe. What it returns is

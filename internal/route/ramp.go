@@ -38,3 +38,15 @@ func Ease(now time.Time, places []*Place, left []Left) (probe int) {
 	}
 	return -1
 }
+
+// whole is all of a share, in thousandths.
+const whole = 1000
+
+// ramp is the share of what comes back after so long: from RampStart, in a straight
+// line, to all of it.
+func ramp(elapsed, long time.Duration) int64 {
+	if elapsed = max(elapsed, 0); elapsed >= long {
+		return whole
+	}
+	return RampStart + (whole-RampStart)*int64(elapsed/time.Microsecond)/max(int64(long/time.Microsecond), 1)
+}

@@ -150,6 +150,8 @@ type Model struct {
 	// model's requests; those without have no bound.
 	MaxRisk map[sluice.PoolID]sluice.Risk
 
+	Locality *Locality // nil takes whatever region comes
+
 	MaxSpend sluice.Nano    // most that one attempt may hold of a budget; 0 is no bound
 	Limits   []sluice.Limit // at ScopeModel
 }
@@ -170,6 +172,10 @@ type Table struct {
 	Fleet   []sluice.Limit // at ScopeFleet
 	Retries RetryPolicy
 	Breaker BreakerPolicy
+
+	// Headroom is the part of each region's capacity, in thousandths, that requests at
+	// home elsewhere may occupy; none where it is not named.
+	Headroom map[string]int64
 
 	// NoBreakers leaves backends in use whatever becomes of their attempts and
 	// whatever they ask for: for the naive policy.

@@ -66,9 +66,10 @@ func (t *Table) Validate() error {
 			}
 		}
 		errs = append(errs, m.terms()...)
+		errs = append(errs, t.locality(m))
 		errs = append(errs, validateLimits("model "+string(id), m.Limits))
 	}
-	errs = append(errs, validateLimits("fleet", t.Fleet))
+	errs = append(errs, validateLimits("fleet", t.Fleet), t.headroom())
 	if r := t.Retries; r.Attempts < 0 || r.Attempts > MaxAttempts || r.Share > 1000 || r.Minimum > MaxRetryMinimum {
 		problem("retries out of range: at most %d attempts, 1000 thousandths and %d a second", MaxAttempts, MaxRetryMinimum)
 	}

@@ -88,6 +88,13 @@
 // A tenant below its share is first when its request comes, beside others that have
 // just come too, one item each: it waits for a turn.
 //
+// # Guests
+//
+// Two queues may share places, one of which is there for guests (engine). The other's
+// bounds hold for it with what guests cannot take: they start only where nothing waits
+// that goes first ([Queue.Foremost]), leave what is kept ([Queue.Kept]), and are served
+// by class alone first ([Queue.NextAbove]).
+//
 // # Bounds
 //
 // A queue is bounded by requests, bytes and work, in all and per tenant. A full one

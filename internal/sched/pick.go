@@ -53,14 +53,14 @@ func (q *Queue) next(now time.Time, room Room) *Item {
 			return it
 		}
 	}
-	if g := q.gathers; g != nil && q.passable(g) && room.Fits(g, true) {
+	if g := q.gathers; g != nil && g.tenant.class.index < q.below && q.passable(g) && room.Fits(g, true) {
 		return q.outside(g)
 	}
 	var done [len(q.classes)]bool
 	for range q.classes {
 		var c *class
 		for i := range q.classes {
-			if next := &q.classes[i]; !done[i] && next.ready > 0 && (c == nil || next.before(c)) {
+			if next := &q.classes[i]; !done[i] && next.index < q.below && next.ready > 0 && (c == nil || next.before(c)) {
 				c = next
 			}
 		}

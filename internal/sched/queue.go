@@ -34,6 +34,11 @@ const (
 	Moved                 // to another queue
 )
 
+// Plus is the totals of two queues.
+func (c Counts) Plus(o Counts) Counts {
+	return Counts{c.Enqueued + o.Enqueued, c.Dispatched + o.Dispatched, c.Cancelled + o.Cancelled, c.Rejected + o.Rejected, c.Moved + o.Moved}
+}
+
 func (c *Counts) leave(how Exit) {
 	switch how {
 	case Cancelled:
@@ -75,6 +80,8 @@ type Queue struct {
 	leads     int                      // how many such were looked at; -1: no more
 	overtaken [sluice.NumClasses]*Item // while another gathers: a head of the class that those ahead of it may not pass
 
+	below sluice.Class // only what is more important than it is served: see NextAbove
+
 	pace  pace
 	spare spare
 
@@ -97,6 +104,7 @@ func NewQueue(p Policy, total, perTenant Bounds) *Queue {
 	q := &Queue{
 		lines: make(map[lineID]*line),
 		lots:  make(map[any][]*line),
+		below: allClasses,
 	}
 	for i := range q.classes {
 		q.classes[i].index = sluice.Class(i)
