@@ -52,8 +52,8 @@ func (p *pool) at(r *request) *pool {
 // locate finds the pool's sites, with what was known of those that it had.
 func (e *Engine) locate(now time.Time, p *pool) {
 	before := p.sites
-	p.sites = nil
-	if !e.table.Located(p.spec) {
+	p.sites, p.returns = nil, e.table.Returns(p.spec)
+	if p.returns == 0 {
 		return
 	}
 	for _, region := range p.spec.Regions() {

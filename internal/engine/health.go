@@ -121,15 +121,21 @@ func (e *Engine) healthChanged(now time.Time) {
 		}
 	}
 	e.tellHealth(now)
+	until := func(at time.Time, changes bool) {
+		if changes && (e.cools.IsZero() || at.Before(e.cools)) {
+			e.cools = at
+		}
+	}
 	for _, p := range e.pools {
 		for _, pl := range p.places {
-			until, changes := pl.Cooling(now)
-			if !changes {
-				until, changes = pl.RampEnds(now)
+			if at, cooling := pl.Cooling(now); cooling {
+				until(at, true)
+			} else {
+				until(pl.RampEnds(now))
 			}
-			if changes && (e.cools.IsZero() || until.Before(e.cools)) {
-				e.cools = until
-			}
+		}
+		for _, s := range p.sites {
+			until(s.ReturnEnds(now, p.returns))
 		}
 	}
 }

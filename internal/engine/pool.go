@@ -31,7 +31,8 @@ type pool struct {
 	scanned uint64         // the epoch in which the queue was last searched for requests to move
 	version uint64         // of its places: each table may bring others
 
-	sites []*site // its regions, where a model that it serves has a locality
+	sites   []*site       // its regions, where a model that it serves has a locality
+	returns time.Duration // the longest that one of these takes to come back
 
 	// Of the guests of one of its regions, whose places are those of host.
 	host   *pool // nil for a pool itself

@@ -40,21 +40,11 @@ func (e *Engine) regions(now time.Time, v *View, limit int) {
 				i = len(v.Regions)
 				v.Regions = append(v.Regions, RegionView{Name: s.Region, State: route.SiteHealthy, Share: 1000, Headroom: e.table.Headroom[s.Region]})
 			}
-			v.Regions[i].add(now, s, e.returns(p))
+			v.Regions[i].add(now, s, p.returns)
 		}
 	}
 	slices.SortFunc(v.Regions, func(a, b RegionView) int { return cmp.Compare(a.Name, b.Name) })
 	v.Regions = v.Regions[:min(limit, len(v.Regions))]
-}
-
-// returns is the longest time that a model of the pool takes to come back.
-func (e *Engine) returns(p *pool) (long time.Duration) {
-	for _, m := range e.table.Models {
-		if m.Locality != nil && (slices.Contains(m.Pools, p.id) || slices.Contains(m.Fallback, p.id)) {
-			long = max(long, m.Locality.Returns())
-		}
-	}
-	return long
 }
 
 func (v *RegionView) add(now time.Time, s *site, returns time.Duration) {

@@ -42,16 +42,15 @@ func (l *Locality) Returns() time.Duration {
 	return l.Return
 }
 
-// Located reports whether some model that the pool serves has a locality: then its
-// backends are told apart by region.
-func (t *Table) Located(p *Pool) bool {
-	for _, id := range slices.Sorted(maps.Keys(t.Models)) {
-		m := t.Models[id]
+// Returns is the longest time that a model which the pool serves takes to come back to
+// its home, 0 if none has a locality: then its backends are not told apart by region.
+func (t *Table) Returns(p *Pool) (long time.Duration) {
+	for _, m := range t.Models {
 		if m.Locality != nil && (slices.Contains(m.Pools, p.ID) || slices.Contains(m.Fallback, p.ID)) {
-			return true
+			long = max(long, m.Locality.Returns())
 		}
 	}
-	return false
+	return long
 }
 
 // Regions are those of the pool's backends, in the order of the table.

@@ -74,6 +74,14 @@ func (s *Site) State(now time.Time, over time.Duration) string {
 	return SiteHealthy
 }
 
+// ReturnEnds is when the site has all of its share again; false if it has, or is lost.
+func (s *Site) ReturnEnds(now time.Time, over time.Duration) (time.Time, bool) {
+	if s.State(now, over) != SiteReturning {
+		return time.Time{}, false
+	}
+	return s.back.Add(over), true
+}
+
 // Takes reports whether the site takes the next request that is at home here and could
 // be served elsewhere, and counts it: of n requests at a share s it takes ⌊n·s⌋, and
 // never two more than its share of any that follow each other. A lost one takes those
