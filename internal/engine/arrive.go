@@ -146,7 +146,8 @@ func (e *Engine) admit(now time.Time, r *request, m *route.Model) (Verdict, *slu
 }
 
 // choosePool is the first pool whose predicted wait the request can bear, else
-// the one with the shortest; fallback pools only where no first pool serves it.
+// the one with the shortest; fallback pools only where no first pool serves it, and one
+// that will serve it soon where none does now.
 func (e *Engine) choosePool(now time.Time, r *request, m *route.Model) (best *pool, wait time.Duration, err *sluice.Error) {
 	for _, least := range []service{serves, avoided} {
 		for _, ids := range [][]sluice.PoolID{r.first(m), m.Fallback} {
@@ -154,6 +155,9 @@ func (e *Engine) choosePool(now time.Time, r *request, m *route.Model) (best *po
 				return o.pool, o.wait, nil
 			}
 		}
+	}
+	if p, wait := e.soon(now, r, m); p != nil {
+		return p, wait, nil
 	}
 	return nil, 0, e.unserved(now, r, m)
 }

@@ -53,6 +53,9 @@ func (e *Engine) AttemptEnded(now time.Time, id sluice.RequestID, res Result) Ne
 		}
 	}
 	to, why, err := e.again(now, r)
+	if to == nil && err == nil && e.linger(now, r, pl, &res) {
+		to = r.pool
+	}
 	if to == nil {
 		return Next{Step: Fail, Denied: why, Err: err}
 	}

@@ -99,14 +99,14 @@ func TestFault_U4_Limited(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, setup{places: []place{{handler: limited(tt.after)}}}, func(t *testing.T, r *rig) {
-				g := r.do(streamed)
+				now := ask{stream: true, header: http.Header{"Sluice-Max-Wait": {"0"}}}
+				g := r.do(now)
 				if g.status != 503 || g.header.Get("Retry-After") != tt.told || strings.Contains(g.body, "org-secret") || g.took != 0 {
 					t.Errorf("got %d, Retry-After %q after %v: %s", g.status, g.header.Get("Retry-After"), g.took, g.body)
 				}
 				if rec := r.want(sluice.Failed, sluice.UpstreamLimited, 503); rec.Cost != 0 || rec.Usage.Source != sluice.UsageNone {
 					t.Errorf("took %+v at %v", rec.Usage, rec.Cost)
 				}
-				now := ask{stream: true, header: http.Header{"Sluice-Max-Wait": {"0"}}}
 				if tt.paced > 0 {
 					time.Sleep(tt.paced - time.Millisecond)
 					r.do(now)
@@ -119,6 +119,39 @@ func TestFault_U4_Limited(t *testing.T) {
 			fallsBack(t, one(limited(tt.after)), streamed)
 		})
 	}
+}
+
+// A client that may wait for as long as the provider asked does, and so do those that
+// come meanwhile; who may not is told when to come back.
+func TestFault_U4_WaitsForThePause(t *testing.T) {
+	b := newSwitched(limited("7"))
+	inBubble(t, setup{places: []place{{handler: b}}}, func(t *testing.T, r *rig) {
+		begun, took := time.Now(), make(chan time.Duration, 2)
+		for range 2 {
+			go func() {
+				if g := r.do(ask{}); g.status != 200 {
+					t.Errorf("got %d %s", g.status, g.body)
+				}
+				took <- time.Since(begun)
+			}()
+			synctest.Wait() // the first is refused, the second finds the backend paused
+		}
+		for _, wait := range []string{"0", "6s"} {
+			g := r.do(ask{header: http.Header{"Sluice-Max-Wait": {wait}}})
+			if g.status != 503 || g.header.Get("Retry-After") != "7" || g.took != 0 {
+				t.Errorf("may wait %s: got %d, Retry-After %q after %v", wait, g.status, g.header.Get("Retry-After"), g.took)
+			}
+		}
+		b.to(works())
+		for range 2 {
+			if got := <-took; got != 7*time.Second {
+				t.Errorf("answered after %v, want 7s", got)
+			}
+		}
+		if n, _ := b.took(); n != 3 {
+			t.Errorf("%d calls, want 3", n)
+		}
+	})
 }
 
 func TestFault_U5_LimitedWithoutATime(t *testing.T) {

@@ -27,7 +27,10 @@ func TestIntervals(t *testing.T) {
 		var mu sync.Mutex
 		begun, seen := time.Now(), map[sluice.BackendID][]time.Duration{}
 		before := map[sluice.BackendID][]int{}
-		gone := func() bool { since := time.Since(begun); return since > 2500*time.Millisecond && since < 4500*time.Millisecond }
+		gone := func() bool {
+			since := time.Since(begun)
+			return since > 2500*time.Millisecond && since < 4500*time.Millisecond
+		}
 		r := rounds.Start(rounds.Options[target, int]{
 			Targets: func() []target {
 				out := []target{{"second", time.Second}, {"eager", 0}}

@@ -58,6 +58,26 @@ func (p *Place) Cooling(now time.Time) (until time.Time, cooling bool) {
 	return until, now.Before(until)
 }
 
+// Resumes is when a backend of which nothing is wrong but that it asked to be left
+// alone for a while (429, 529, Retry-After) may be given requests again; false if it is
+// not that, or something else is in the way.
+func (p *Place) Resumes(now time.Time) (at time.Time, paced bool) {
+	now = p.tick(now)
+	h := &p.Health
+	if h.off || h.phase == open || h.probing || p.shunned {
+		return time.Time{}, false
+	}
+	for _, l := range p.lanes {
+		if !l.gone && l.state() == CredentialUsable && (at.IsZero() || l.paused.Before(at)) {
+			at, paced = l.paused, true
+		}
+	}
+	if h.paused.After(at) {
+		at = h.paused
+	}
+	return at, paced && now.Before(at)
+}
+
 // RampEnds is when a backend that comes back has all of its share; false if none does.
 func (p *Place) RampEnds(now time.Time) (time.Time, bool) {
 	h := &p.Health

@@ -81,8 +81,8 @@ var rows = []row{
 		[]string{here + "TestFault_U3_NameDoesNotResolve", "internal/egress.TestLastGoodAddress"},
 	},
 	{
-		"U4", "429 with Retry-After in seconds, as a date, 0, absurd", "elsewhere, with another credential of the same backend too; 503 `upstream_limited`, Retry-After 1 to 60 s; the credential is not used there for as long as it asked, at most 5 min", "none",
-		[]string{bubbles + "TestFault_U4_Limited", bubbles + "TestFault_U4_PacesTheCredential", "internal/wire.TestRetryAfter"},
+		"U4", "429 with Retry-After in seconds, as a date, 0, absurd", "elsewhere, with another credential of the same backend too; where there is nothing else, the request waits for as long as it asked if it may wait for so long, and those that come meanwhile do; else 503 `upstream_limited`, Retry-After 1 to 60 s; the credential is not used there for as long as it asked, at most 5 min", "none",
+		[]string{bubbles + "TestFault_U4_Limited", bubbles + "TestFault_U4_PacesTheCredential", bubbles + "TestFault_U4_WaitsForThePause", "internal/wire.TestRetryAfter"},
 	},
 	{
 		"U5", "429 without a time; account spent", "as U4 with Retry-After 1; the credential of a spent account is left alone until the time that it told, or for an hour", "none",
