@@ -28,8 +28,11 @@ func (e *Engine) resumes(now time.Time, r *request, p *pool) (at time.Time, ok b
 }
 
 // soon is the first pool of a model that serves the request again within the time that
-// it may wait, and how long that is.
+// it may wait, and how long that is: in its home region, if it has one.
 func (e *Engine) soon(now time.Time, r *request, m *route.Model) (in *pool, wait time.Duration) {
+	if l := m.Locality; l != nil {
+		r.region, r.away = l.Regions[0], false
+	}
 	r.visit(m, "", func(id sluice.PoolID, _ bool) bool {
 		p := e.byID[id]
 		if at, ok := e.resumes(now, r, p); ok {
