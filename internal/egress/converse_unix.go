@@ -6,6 +6,8 @@ import (
 	"io"
 	"net"
 	"syscall"
+
+	"sluice/internal/socket"
 )
 
 // converse writes what is to be sent and waits for the first of the answer, in one
@@ -47,14 +49,14 @@ func (l *link) next(fd uintptr) bool {
 	empty := false
 	if l.used {
 		l.used = false
-		if _, err := uninterrupted(syscall.Read, fd, l.peek[:]); err != syscall.EAGAIN {
+		if _, err := socket.Read(fd, l.peek[:]); err != syscall.EAGAIN {
 			l.stale = true // it has left, or speaks unasked
 			return true
 		}
 		empty = true
 	}
 	if l.wrote < len(l.out) {
-		n, err := uninterrupted(syscall.Write, fd, l.out)
+		n, err := socket.Write(fd, l.out)
 		l.wrote = max(n, 0)
 		if err != nil && err != syscall.EAGAIN {
 			l.failed = err
@@ -66,20 +68,10 @@ func (l *link) next(fd uintptr) bool {
 			return false
 		}
 	}
-	n, err := uninterrupted(syscall.Read, fd, l.into)
+	n, err := socket.Read(fd, l.into)
 	if err == syscall.EAGAIN {
 		return false
 	}
 	l.got, l.readErr = max(n, 0), err
 	return true
-}
-
-// uninterrupted does a call again that a signal has interrupted.
-func uninterrupted(call func(int, []byte) (int, error), fd uintptr, p []byte) (int, error) {
-	for {
-		n, err := call(int(fd), p)
-		if err != syscall.EINTR {
-			return n, err
-		}
-	}
 }

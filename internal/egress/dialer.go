@@ -8,6 +8,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"sluice/internal/socket"
 )
 
 // LastGood is how long the last address of a name stands in for it once the
@@ -70,11 +72,13 @@ func (d *Dialer) dial(ctx context.Context, network, addr string, o TransportOpti
 	}
 	if err == nil {
 		d.remember(host, conn.RemoteAddr())
-		return conn, nil
+		return socket.Wrap(conn), nil
 	}
 	if dns, ok := errors.AsType[*net.DNSError](err); ok && ctx.Err() == nil {
 		if ip, ok := d.lastGood(dns.Name, host); ok {
-			return nd.DialContext(ctx, network, net.JoinHostPort(ip.String(), port))
+			if conn, err = nd.DialContext(ctx, network, net.JoinHostPort(ip.String(), port)); err == nil {
+				return socket.Wrap(conn), nil
+			}
 		}
 	}
 	return nil, err

@@ -44,7 +44,7 @@ func newLink(c net.Conn) *link {
 	l := &link{Conn: c, left: noBound}
 	l.end, l.step = l.abort, l.next
 	l.r = bufio.NewReaderSize((*bounded)(l), clearBuffer)
-	if tcp, ok := c.(*net.TCPConn); ok {
+	if tcp, ok := c.(syscall.Conn); ok {
 		l.raw, _ = tcp.SyscallConn()
 	}
 	return l

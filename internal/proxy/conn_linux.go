@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"net"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -14,7 +15,7 @@ func watchPeer(c net.Conn) {
 	if g, ok := c.(*guard); ok {
 		c = g.Conn
 	}
-	if tcp, ok := c.(*net.TCPConn); ok {
+	if tcp, ok := c.(syscall.Conn); ok {
 		if raw, err := tcp.SyscallConn(); err == nil {
 			raw.Control(func(fd uintptr) {
 				unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(deadPeer.Milliseconds()))

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"sluice/internal/socket"
 )
 
 // guard is a client's connection. It follows the framing of the requests on it
@@ -286,7 +288,7 @@ func (d *door) Accept() (net.Conn, error) {
 		d.leave()
 		return nil, err
 	}
-	return &guard{Conn: c, leave: sync.OnceFunc(d.leave), fresh: true}, nil
+	return &guard{Conn: socket.Wrap(c), leave: sync.OnceFunc(d.leave), fresh: true}, nil
 }
 
 func (d *door) leave() {

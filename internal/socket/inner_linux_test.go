@@ -1,0 +1,5 @@
+package socket
+
+import "net"
+
+func (c *Conn) inner() net.Conn { return c.Conn }
