@@ -117,6 +117,8 @@ type Attempt struct {
 	Needs             string      `json:"needs,omitempty" doc:"What the request needs of a backend"`
 	Risk              string      `json:"risk,omitempty" doc:"The label of the request: low, normal or high"`
 	Canary            bool        `json:"canary,omitempty" doc:"In a canary pool"`
+	Prefer            string      `json:"prefer,omitempty" doc:"What the model prefers: latency or price"`
+	Preferred         []Preferred `json:"preferred,omitempty" doc:"The model's first pools in the order that this gave, canaries aside, as of the arrival or the attempt before"`
 	Evaluated         *Evaluation `json:"evaluated,omitempty" doc:"What said that a fallback can stand in"`
 	Candidates        []Candidate `json:"candidates,omitempty" doc:"Backends that were considered"`
 	Facts             any         `json:"facts,omitempty" doc:"What else was recorded of the decision"`
@@ -130,6 +132,16 @@ type Candidate struct {
 	Lacks   string `json:"lacks,omitempty" doc:"Of what the request needs, where it was left out for a capability"`
 	Cached  int64  `json:"cached,omitempty" doc:"Input tokens that were believed to be in its prefix cache"`
 	Cost    *int64 `json:"cost_us,omitempty" doc:"What it was compared by: microseconds until the first token could come there, with what its slots and memory in use count for; missing where it was not compared"`
+
+	Expected *int64 `json:"expected_us,omitempty" doc:"Where the model prefers something, microseconds until an answer there was expected to be whole"`
+	Price    *int64 `json:"price,omitempty" doc:"Likewise, nano-dollars that the request was expected to cost there"`
+}
+
+// Preferred is what a preference saw of one pool.
+type Preferred struct {
+	Pool     string `json:"pool"`
+	Expected *int64 `json:"expected_us,omitempty" doc:"Microseconds until an answer was expected to be whole, waiting included; missing where nothing was known"`
+	Price    int64  `json:"price" doc:"Nano-dollars that the request was expected to cost"`
 }
 
 // Evaluation is what said that a fallback can stand in.
@@ -283,6 +295,8 @@ func (x *Explanation) decisions(at *Attempt, detail []byte) {
 	take("candidates", &at.Candidates)
 	take("needs", &at.Needs)
 	take("risk", &at.Risk)
+	take("prefer", &at.Prefer)
+	take("preferred", &at.Preferred)
 	take("canary", &at.Canary)
 	take("evaluated", &at.Evaluated)
 	take("fallback", &at.Fallback)

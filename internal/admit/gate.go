@@ -191,7 +191,8 @@ func (g *Gate) deliver(now time.Time) (n news) {
 	for _, place := range g.eng.Advance(now) {
 		if ch, ok := g.waiters[place.ID]; ok {
 			delete(g.waiters, place.ID)
-			place.Candidates, place.Limits = slices.Clone(place.Candidates), slices.Clone(place.Limits) // the engine's memory
+			place.Candidates, place.Limits = slices.Clone(place.Candidates), slices.Clone(place.Limits)
+			place.Preferred = slices.Clone(place.Preferred) // the engine's memory
 			ch <- place
 		} else if place.Err != nil && place.Err.Reason == sluice.HoldExpired {
 			n.expired = append(n.expired, place.ID)

@@ -203,6 +203,9 @@ func step(w io.Writer, s *admin.Attempt) {
 	if s.RetryDenied != "" {
 		fmt.Fprintf(w, "%-11sno further attempt: %s\n", "", s.RetryDenied)
 	}
+	if s.Prefer != "" {
+		fmt.Fprintf(w, "%-11spreferred by %s: %s\n", "", s.Prefer, preferred(s.Preferred))
+	}
 	for _, c := range s.Candidates {
 		switch {
 		case c.Left != "":
@@ -229,7 +232,23 @@ func weighed(c *admin.Candidate) (s string) {
 	if c.Cost != nil {
 		s += ", cost " + span(float64(*c.Cost)/1e6)
 	}
+	if c.Expected != nil && c.Price != nil {
+		s += fmt.Sprintf(", whole in %s, %v expected", span(float64(*c.Expected)/1e6), sluice.Nano(*c.Price))
+	}
 	return s
+}
+
+// preferred writes the pools that a preference put into order.
+func preferred(pools []admin.Preferred) string {
+	parts := make([]string, 0, len(pools))
+	for _, p := range pools {
+		when := "nothing known"
+		if p.Expected != nil {
+			when = "whole in " + span(float64(*p.Expected)/1e6)
+		}
+		parts = append(parts, fmt.Sprintf("%s (%s, %v)", p.Pool, when, sluice.Nano(p.Price)))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // tokenClasses are the classes in the order in which they are told.

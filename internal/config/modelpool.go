@@ -38,6 +38,11 @@ func (s Sticky) record() route.Sticky {
 	return route.Sticky(max(slices.Index(s.words(), string(s)), 0))
 }
 
+// Prefer is what of a model's pools and backends comes first.
+type Prefer string
+
+func (Prefer) words() []string { return route.Preferences() }
+
 // names are the pools' names.
 func (m *Model) names() []string {
 	out := make([]string, 0, len(m.Pools))
@@ -104,6 +109,9 @@ func (v *validator) terms(path string, m *Model) {
 	if !anyone {
 		v.fail(join(path, "pools"), "add a pool without tenants, classes and canary; who may ask for the model at all is said by models of plans and tenants",
 			"whoever meets none of the conditions has no pool")
+	}
+	if m.Prefer != "" && len(with) > 0 {
+		v.fail(join(path, "prefer"), "remove it, or the weights", "prefer and the weights of the pools both say which pool is first")
 	}
 	if len(with) > 0 && len(without) > 0 {
 		v.fail(join(path, "pools"), "give a weight to "+strings.Join(without, ", ")+" too, or to none", "some pools have a weight and others have none")

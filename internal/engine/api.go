@@ -71,6 +71,8 @@ type Grant struct {
 	HeldTo      sluice.Tokens     // the output that it covers, where a hard budget holds it in steps: call Step as it comes; else 0
 	Policy      string            // version of the routing table
 	Candidates  []Candidate
+	Prefer      route.Prefer  // the model's
+	Preferred   []PoolFigure  // its first pools, canaries aside, in the order and by the figures that Prefer gave; empty without one
 	Limits      []LimitState  // as of then
 	Denied      route.Denied  // with Err, after an attempt: the rule for retries that its turn in the queue did not pass
 	Would       *sluice.Error // why the request would have been refused, or would have waited, were the limit not a shadow; else nil
@@ -84,6 +86,9 @@ type Candidate struct {
 	Lacks   route.Needs   // of what the request needs, where Left says that it lacks any
 	Cached  sluice.Tokens // of the input, believed to be in its prefix cache
 	Cost    time.Duration // by which it was compared, 0 if it was not: until its first token, and what else counts
+
+	Expected time.Duration // where the model prefers something, until an answer there was expected to be whole
+	Price    sluice.Nano   // likewise, what it was expected to cost
 }
 
 // Result is how one attempt ended.

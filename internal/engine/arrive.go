@@ -23,6 +23,7 @@ func (e *Engine) Arrive(now time.Time, c Call) Verdict {
 	}
 	r := e.newRequest(now, &c)
 	r.under(m)
+	e.prefer(now, r, m)
 	e.open(now, r, m)
 	v, err := e.admit(now, r, m)
 	if err != nil {

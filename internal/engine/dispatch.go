@@ -52,10 +52,11 @@ type answers struct {
 	grants     []Grant
 	candidates []Candidate
 	limits     []LimitState
+	pools      []PoolFigure
 }
 
 func (a answers) reset() answers {
-	return answers{grants: a.grants[:0], candidates: a.candidates[:0], limits: a.limits[:0]}
+	return answers{grants: a.grants[:0], candidates: a.candidates[:0], limits: a.limits[:0], pools: a.pools[:0]}
 }
 
 // NextWake is when Advance has something to do though nothing else happens: a
@@ -192,6 +193,7 @@ func (e *Engine) relocate(now time.Time, r *request) bool {
 func (e *Engine) elsewhere(now time.Time, r *request, m *route.Model) (to *pool, hope bool, err *sluice.Error) {
 	before := r.avoid
 	r.under(m)
+	e.prefer(now, r, m)
 	for _, least := range []service{serves, avoided} {
 		for _, r.avoid = range []bool{true, false} {
 			if r.avoid && len(r.failed) == 0 {
@@ -250,6 +252,7 @@ func (p *pool) choose(now time.Time, r *request) int {
 			}
 		}
 	}
+	p.favour(now, r, left)
 	a := r.asking()
 	return p.chooser.Choose(now, left, &a)
 }
@@ -304,6 +307,8 @@ func (e *Engine) grant(now time.Time, r *request) {
 		HeldTo:      r.heldTo,
 		Policy:      e.table.Version,
 		Candidates:  e.candidates(now, r),
+		Prefer:      r.prefer,
+		Preferred:   e.preferred(r),
 		Limits:      slices.Clip(out.limits[from:]),
 		Would:       e.would(now, r),
 	})
@@ -313,7 +318,7 @@ func (e *Engine) grant(now time.Time, r *request) {
 // the one that it got, and that one's.
 func (e *Engine) candidates(now time.Time, r *request) []Candidate {
 	out, from := e.answers.candidates, len(e.answers.candidates)
-	if m := e.table.Models[r.call.Model]; m != nil && (m.Terms != nil || m.Locality != nil || len(m.Pools) > 0 && m.Pools[0] != r.pool.id) {
+	if m := e.table.Models[r.call.Model]; m != nil && (m.Terms != nil || m.Locality != nil || m.Prefer != route.PreferNone || len(m.Pools) > 0 && m.Pools[0] != r.pool.id) {
 		out = e.unmet(r, m, out)
 		r.visit(m, "", func(id sluice.PoolID, fallback bool) bool {
 			p := e.byID[id]
@@ -333,6 +338,10 @@ func (e *Engine) candidates(now time.Time, r *request) []Candidate {
 		c := r.candidate(r.pool.id, pl.Backend, r.pool.left[i])
 		note := r.pool.chooser.Note(i)
 		c.Cached, c.Cost = note.Cached, note.Cost
+		if i < len(r.pool.figures) {
+			f := r.pool.figures[i]
+			c.Expected, c.Price = f.Time, f.Price
+		}
 		out = append(out, c)
 	}
 	e.answers.candidates = out

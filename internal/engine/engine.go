@@ -75,9 +75,10 @@ type Engine struct {
 	changes  []HealthChange
 
 	spare   []*request
-	answers answers      // what the next Advance returns
-	told    answers      // what the last one returned
-	rows    []*price.Row // scratch
+	figures []route.Figure // scratch, of pools
+	answers answers        // what the next Advance returns
+	told    answers        // what the last one returned
+	rows    []*price.Row   // scratch
 	claims  [quota.MaxClaims]quota.Claim
 }
 

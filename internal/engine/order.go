@@ -7,7 +7,7 @@ import (
 
 // first is the model's first pools in the order in which the request tries them.
 func (r *request) first(m *route.Model) []sluice.PoolID {
-	if m.Terms == nil {
+	if m.Terms == nil && r.ordered != m {
 		return m.Pools
 	}
 	if r.ordered != m {

@@ -22,6 +22,7 @@ type pool struct {
 	leaving []*route.Place // taken out of the table while they ran something; for the view
 	left    []route.Left   // scratch: one word per place
 	chooser *route.Chooser
+	figures []route.Figure // scratch: of each place, of the last choice; empty if it preferred nothing
 	room    room           // what the queue is shown while it is served
 	kept    *route.Place   // what becomes free there is kept
 	keptFor *sched.Item    // for this one, as long as the queue says that it gathers

@@ -13,10 +13,11 @@ import (
 
 // request is one open or expired request.
 type request struct {
-	res    quota.Reservation
-	tried  []sluice.BackendID
-	failed []string // the failure domains in which attempts failed
-	order  []sluice.PoolID
+	res     quota.Reservation
+	tried   []sluice.BackendID
+	failed  []string // the failure domains in which attempts failed
+	order   []sluice.PoolID
+	figures []PoolFigure // by which order was made
 	course
 }
 
@@ -42,6 +43,8 @@ type course struct {
 	ordered  *route.Model                  // whose first pools order has; nil if there was no need
 	maxSpend sluice.Nano                   // the model's MaxSpend
 	risks    map[sluice.PoolID]sluice.Risk // the model's MaxRisk
+
+	prefer route.Prefer // the model's
 
 	attempt int
 	worked  int64  // cost of attempts that have ended
@@ -105,7 +108,7 @@ func (e *Engine) newRequest(now time.Time, c *Call) *request {
 // drop forgets a request that holds nothing any more.
 func (e *Engine) drop(r *request) {
 	delete(e.requests, r.call.ID)
-	r.course, r.tried, r.failed = course{}, r.tried[:0], r.failed[:0]
+	r.course, r.tried, r.failed, r.figures = course{}, r.tried[:0], r.failed[:0], r.figures[:0]
 	r.call.Prefix = route.Prefix{}
 	if len(e.spare) < spareRequests {
 		e.spare = append(e.spare, r)
@@ -115,7 +118,7 @@ func (e *Engine) drop(r *request) {
 // under is what the model says of each of its requests, which holds as soon as it is
 // said.
 func (r *request) under(m *route.Model) {
-	r.maxSpend, r.risks = m.MaxSpend, m.MaxRisk
+	r.maxSpend, r.risks, r.prefer = m.MaxSpend, m.MaxRisk, m.Prefer
 	r.located(m)
 }
 

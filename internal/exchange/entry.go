@@ -185,6 +185,7 @@ func appendPlace(b []byte, a *attempt) []byte {
 	if a.place.Canary {
 		b = append(b, `,"canary":true`...)
 	}
+	b = appendPreference(b, a)
 	if v := a.place.Evaluated; v != nil {
 		b = append(b, `,"evaluated":{"suite":`...)
 		b = appendWord(b, v.Suite)
@@ -230,6 +231,10 @@ func appendPlace(b []byte, a *attempt) []byte {
 		if c.Cost > 0 {
 			b = appendField(b, "cost_us", c.Cost.Microseconds())
 		}
+		if a.place.Prefer != route.PreferNone && (c.Expected > 0 || c.Price > 0) {
+			b = appendField(b, "expected_us", c.Expected.Microseconds())
+			b = appendField(b, "price", int64(c.Price))
+		}
 		b = append(b, '}')
 	}
 	b = append(b, `],"limits":[`...)
@@ -245,6 +250,32 @@ func appendPlace(b []byte, a *attempt) []byte {
 		b = strconv.AppendInt(append(b, ','), l.Limit.Amount, 10)
 		b = strconv.AppendInt(append(b, ','), l.Remaining, 10)
 		b = append(b, ']')
+	}
+	return append(b, ']')
+}
+
+// appendPreference adds what the model's preference put its pools into order by.
+func appendPreference(b []byte, a *attempt) []byte {
+	if a.place.Prefer == route.PreferNone {
+		return b
+	}
+	b = append(b, `,"prefer":`...)
+	b = appendWord(b, a.place.Prefer.String())
+	b = append(b, `,"preferred":[`...)
+	for i, f := range a.place.Preferred {
+		if i == maxCandidates {
+			break
+		}
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, `{"pool":`...)
+		b = appendWord(b, string(f.Pool))
+		if f.Known {
+			b = appendField(b, "expected_us", f.Time.Microseconds())
+		}
+		b = appendField(b, "price", int64(f.Price))
+		b = append(b, '}')
 	}
 	return append(b, ']')
 }

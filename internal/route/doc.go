@@ -44,6 +44,18 @@
 // By affinity, places that hold a part of the prompt stand beside the two, and may be
 // later by Stick; see below.
 //
+// # Preference
+//
+// A model may prefer latency or price ([Prefer]). A [Figure] is what a request is
+// expected to take at a backend: the time until its answer is whole ([Place.Expected])
+// and what it costs; that of a pool is its predicted wait and the best of its backends.
+// First pools are sorted by it, and of the places of one pool that can take the request
+// those that are worse are left out before the Chooser chooses. Times within a quarter
+// of the best and 25 ms are alike, prices only if they are equal; what is alike keeps its
+// order, so that one that wavers inside the band moves nothing. What is learned of a
+// backend is a mean of about eight answers, and is forgotten after [PaceKept]; what nobody
+// knows anything of is as good as the best.
+//
 // # Prefix affinity
 //
 // A prompt is a chain of block hashes ([Prefix]), each of a block and all before it,

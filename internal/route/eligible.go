@@ -35,6 +35,8 @@ const (
 	LeftPaced     Left = "rate_paced"   // the provider's rates are used up for now
 	LeftDearer    Left = "dearer"       // it became dearer than what the request holds
 	LeftRetries   Left = "retry_budget" // it has had as many retries as it may
+	LeftSlower    Left = "slower"       // the model prefers latency, and another is expected to answer sooner
+	LeftPricier   Left = "pricier"      // the model prefers price, and another is expected to cost less
 	LeftOther     Left = "other"        // it could have served; another was chosen
 )
 

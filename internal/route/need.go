@@ -62,6 +62,7 @@ type attempt struct {
 	at, told time.Time     // of the dispatch, and of the last Progressed
 	prefill  sluice.Tokens // uncached input
 	running  int64         // attempts there right after the dispatch
+	expected int64         // nanoseconds that the prefill of what was there takes, as configured
 	tokens   sluice.Tokens // so far, of one choice
 	first    sluice.Tokens // of these, those of the first report
 	came     time.Time     // of that report

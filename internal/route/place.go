@@ -31,6 +31,7 @@ type Place struct {
 	rated bool      // some rate is known
 	until time.Time // the earliest that rates have room for something they had none for; zero if nothing was paced since
 	load  Load      // as of the last scrape
+	pace  pace      // how soon it answers
 
 	domain  *Domain // nil if none is known
 	shunned bool    // its domain fails, and its pool has a backend elsewhere
@@ -196,7 +197,7 @@ func (p *Place) Take(now time.Time, n Need) Taken {
 	p.prefill += t.Prefill
 	p.turn += stride / uint64(max(p.Backend.Weight, 1)) * 1000 / uint64(p.Health.Share(now))
 	t.trip, t.probe = p.Health.started(now)
-	t.begun = attempt{at: now, prefill: n.Prefill, running: p.running}
+	t.begun = attempt{at: now, prefill: n.Prefill, running: p.running, expected: p.prefillTime(0)}
 	return t
 }
 
@@ -219,6 +220,7 @@ func (p *Place) Progressed(now time.Time, t *Taken, output sluice.Tokens, choice
 		return
 	}
 	a.told, a.tokens = now, output
+	p.learn(now, a, s)
 	p.limit.Observe(now, s)
 }
 
@@ -238,6 +240,7 @@ func (p *Place) Completed(now time.Time, t *Taken, output sluice.Tokens, choices
 	case a.told.IsZero() && output >= wholeTokens:
 		s.Tokens, s.Took = output, whole
 	}
+	p.learn(now, a, s)
 	p.limit.Observe(now, s)
 }
 

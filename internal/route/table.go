@@ -146,6 +146,9 @@ type Model struct {
 	Terms  map[sluice.PoolID]*Terms
 	Sticky Sticky
 
+	// Prefer orders the first pools, canaries aside, and the backends of each.
+	Prefer Prefer
+
 	// MaxRisk is the highest label that a pool, first choice or fallback, takes of the
 	// model's requests; those without have no bound.
 	MaxRisk map[sluice.PoolID]sluice.Risk
