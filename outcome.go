@@ -82,6 +82,7 @@ const (
 	InternalError
 	NotReady   // what the answer depends on has not been loaded yet
 	BudgetStop // the answer was cut short with "length": the budget had no room for more of it
+	LostRace   // the other attempt at the request had content first
 	NumReasons = iota
 )
 
@@ -94,7 +95,7 @@ var reasonNames = []string{
 	"client_gone", "client_stalled",
 	"upstream_connect", "upstream_tls", "upstream_refused", "upstream_limited", "upstream_error", "upstream_timeout",
 	"upstream_stalled", "upstream_truncated", "upstream_malformed", "upstream_too_large", "upstream_redirect",
-	"hold_expired", "lost", "internal_error", "not_ready", "budget",
+	"hold_expired", "lost", "internal_error", "not_ready", "budget", "lost_race",
 }
 
 func (r Reason) String() string                { return enumText(reasonNames, r) }

@@ -29,6 +29,7 @@ type Call struct {
 	Choices   int64          // answers that are generated side by side; 0 is 1
 	RunLimits []sluice.Limit // what the request asks its run to be bounded by, beside the policy: it only tightens
 	Prefix    route.Prefix   // of its prompt; empty where no pool of its model reads it
+	Single    bool           // it is not to run twice at a time: that may have an effect twice, or depends on what only one backend has
 	Counted   bool           // every token that is billed shows in the stream as it comes: hard spend may hold the output in steps, see Step
 }
 
@@ -75,6 +76,7 @@ type Grant struct {
 	Preferred   []PoolFigure  // its first pools, canaries aside, in the order and by the figures that Prefer gave; empty without one
 	Limits      []LimitState  // as of then
 	Denied      route.Denied  // with Err, after an attempt: the rule for retries that its turn in the queue did not pass
+	HedgeAfter  time.Duration // without content by then its owner asks for a hedge; 0: it gets none
 	Would       *sluice.Error // why the request would have been refused, or would have waited, were the limit not a shadow; else nil
 }
 
@@ -109,6 +111,7 @@ type Step uint8
 const (
 	Fail  Step = iota // no further attempt: settle the request
 	Queue             // it waits again: for another backend of its pool, or in another pool's queue
+	Race              // the other of two attempts goes on: its end decides
 )
 
 // Next answers AttemptEnded.

@@ -198,6 +198,12 @@ func (e *Engine) move(r *request, to *pool) {
 
 // push puts the request into a queue as that pool's backends see it.
 func (e *Engine) push(r *request, p *pool) {
+	r.weigh(p)
+	p.queue.Push(&r.item)
+}
+
+// weigh brings the request's item in line with what a pool's backends are.
+func (r *request) weigh(p *pool) {
 	w := r.work(r.bound)
 	need := r.needOfPlace()
 	r.item.Backends = p.set(r)
@@ -205,5 +211,4 @@ func (e *Engine) push(r *request, p *pool) {
 	r.item.Need = sched.Amounts{sched.Slots: 1, sched.KV: min(int64(need.KV), kv), sched.Prefill: min(int64(need.Prefill), prefill)}
 	in, out := max(0, w.Input-w.CachedInput), min(w.Output, w.OutputBound)
 	r.item.Cost, r.item.Upfront = p.cost(in, out), p.cost(in, out/upfront)
-	p.queue.Push(&r.item)
 }

@@ -18,6 +18,10 @@ func (e *Engine) Progress(now time.Time, id sluice.RequestID, u sluice.Usage) Di
 	r.expires = now.Add(e.ttl(r))
 	e.correct(now, r, u, false)
 	r.place.Progressed(now, &r.taken, u.OutputTotal(), r.call.Choices)
+	if !r.begun && r.call.Streaming {
+		r.begun = true
+		r.pool.base().latency.Observe(now.Sub(r.started))
+	}
 	if r.taken.Prefill == 0 {
 		return Directive{}
 	}
@@ -40,17 +44,31 @@ func (e *Engine) AttemptEnded(now time.Time, id sluice.RequestID, res Result) Ne
 	r.reported(res.Usage)
 	r.taken.Spent(res.Usage, res.Reason)
 	e.free(now, r, route.Ending{Why: res.Reason, RetryAfter: res.RetryAfter, Overload: res.Overload})
-	e.post(now, r, res)
-	r.phase = idle
-	e.watch(r, now)
-	if res.Content || !route.Retryable(res.Reason) {
-		return Next{Step: Fail, Denied: route.DeniedCause}
+	other := r.other
+	if r.beside {
+		e.book.Settle(now, &r.res, r.amounts(res.Usage, res.Cost))
+		e.drop(r)
+		if other == nil {
+			return Next{Step: Fail, Denied: route.DeniedCause}
+		}
+		r = other // of which it was an attempt
+		r.expires = now.Add(e.ttl(r))
+	} else {
+		e.post(now, r, res)
+		r.phase = idle
+		e.watch(r, now)
 	}
 	if !res.Credential || !pl.OtherKey(now, key) {
 		r.tried = append(r.tried, failed.ID)
 		if route.FailsDomain(res.Reason) && !e.table.NoBreakers {
 			r.failed = append(r.failed, failed.Domain)
 		}
+	}
+	switch {
+	case r.phase == running, r.other != nil: // of the two one is left
+		return Next{Step: Race}
+	case res.Content || !route.Retryable(res.Reason):
+		return Next{Step: Fail, Denied: route.DeniedCause}
 	}
 	to, why, err := e.again(now, r)
 	if to == nil && err == nil && e.linger(now, r, pl, &res) {
@@ -68,7 +86,7 @@ func (e *Engine) AttemptEnded(now time.Time, id sluice.RequestID, res Result) Ne
 // post charges the billable work of an attempt that failed. The request itself is
 // charged with the first.
 func (e *Engine) post(now time.Time, r *request, res Result) {
-	used := amounts(res.Usage, res.Cost)
+	used := r.amounts(res.Usage, res.Cost)
 	if r.call.Free || res.Usage.Total() <= 0 && res.Cost <= 0 {
 		return
 	}

@@ -239,7 +239,7 @@ func (e *Engine) topUp(now time.Time, r *request, p *pool) *sluice.Error {
 // retries: then it is -1.
 func (p *pool) choose(now time.Time, r *request) int {
 	left := p.judge(now, r)
-	if kept := p.keeps(); kept != nil && !p.queue.First(&r.item) {
+	if kept := p.keeps(); kept != nil && (r.beside || !p.queue.First(&r.item)) {
 		left[slices.Index(p.places, kept)] = route.LeftKept
 	}
 	if p.host != nil && p.host.keeps() != nil {
@@ -260,12 +260,17 @@ func (p *pool) choose(now time.Time, r *request) int {
 // grant gives what the queue has picked the best place of its pool. Its gauges
 // have been taken.
 func (e *Engine) grant(now time.Time, r *request) {
+	i := r.pool.choose(now, r)
+	r.pool.queue.Dispatch(now, &r.item)
+	e.begin(now, r, i)
+}
+
+// begin lets an attempt run on the i-th place of its pool, and grants it.
+func (e *Engine) begin(now time.Time, r *request, i int) {
 	p := r.pool
-	i := p.choose(now, r)
 	r.place = p.places[i]
 	a := r.asking()
 	r.cached = p.chooser.Took(i, &a)
-	p.queue.Dispatch(now, &r.item)
 	r.taken = r.place.Take(now, r.needOfPlace())
 	r.phase = running
 	if r.cached > 0 {
@@ -283,9 +288,10 @@ func (e *Engine) grant(now time.Time, r *request) {
 	if s := p.base().site(r.place.Backend.Region); s != nil && !r.roam {
 		s.traffic.Began(now, r.away)
 	}
-	fallback, canary, evaluated := false, false, (*route.Evaluation)(nil)
+	fallback, canary, evaluated, late := false, false, (*route.Evaluation)(nil), time.Duration(0)
 	if m := e.table.Models[r.call.Model]; m != nil {
 		fallback, canary, evaluated = m.IsFallback(p.id), m.Terms[p.id].IsCanary(), m.Evaluated[p.id]
+		late = r.hedgeAfter(m)
 	}
 	out := &e.answers
 	from := len(out.limits)
@@ -310,6 +316,7 @@ func (e *Engine) grant(now time.Time, r *request) {
 		Prefer:      r.prefer,
 		Preferred:   e.preferred(r),
 		Limits:      slices.Clip(out.limits[from:]),
+		HedgeAfter:  late,
 		Would:       e.would(now, r),
 	})
 }

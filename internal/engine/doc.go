@@ -3,7 +3,8 @@
 //
 // # Model
 //
-// A request arrives, waits, runs on one backend at a time, and ends:
+// A request arrives, waits, runs on one backend at a time, or on two (see Hedges), and
+// ends:
 //
 //	          Arrive            Advance             AttemptEnded
 //	(refused) ◀── arriving ──▶ waiting ──▶ running ──────────────▶ idle
@@ -109,6 +110,25 @@
 // up meanwhile, it ends. Whoever gets no further attempt settles with the failure of
 // the last one; Next.Denied and Grant.Denied say which rule denied it.
 //
+// # Hedges
+//
+// A request whose attempt has shown no content by Grant.HedgeAfter may have a second one
+// beside it, once ([Engine.Hedge]). In the engine's books that is a request of its own
+// that knows which one it is beside: with a reservation, which is in the windows of the
+// other and counts as no request, with gauges, a part of the pool and a place. So each
+// attempt is held, corrected, expires and ends exactly once, whatever becomes of the
+// other, and a budget holds the bounds of both.
+//
+// A hedge runs at once or not at all: its place is to spare (sched.Queue.StartSpare), on
+// a backend of the request's pool or the model's other first pools that no attempt of
+// it has been on, elsewhere than in its failure domains if there is a place. It is held
+// to the retry budgets and counted against them, and its output bound is the request's:
+// where a hard budget has no room for that there is no hedge.
+//
+// The first to have content wins, as its owner says by settling the other. What fails
+// before is no end while the other runs (Race); when both have failed the request
+// goes on as after any failed attempt, and knows of both backends.
+//
 // Which backends of a pool may serve a request at all is found once for each pool
 // that it comes to, and kept with it until the table changes or a backend has failed
 // it; what is asked at every step is only who of them has room.
@@ -150,6 +170,13 @@
 //	an attempt follows content                          TestOracle, fallback.dd
 //	a full gauge blocks the queue                       TestWorkConserving, queue.dd
 //	room in a gauge wakes nobody                        TestWorkConserving, queue.dd, admit TestCase_cD2
+//	a hedge holds nothing of its own                    TestHedges, hedge.dd
+//	a hedge that is refused keeps its hold              TestHedges, hedge_refused.dd
+//	a hedge counts as a request                         hedge.dd, quota TestBeside
+//	a hedge takes what somebody waits for               hedge_refused.dd
+//	a hedge takes what a contract reserves              hedge_refused.dd
+//	a race ends with the first failure                  TestHedges, hedge.dd
+//	who loses a race has failed                         route TestLostRace
 //	a retry is counted against no budget                TestRetryWave, retries.dd, retry_late.dd
 //	a retry goes where an open breaker is               TestRetryWave, retry_breaker.dd
 //	a retry waits for what has had its retries          retry_late.dd
@@ -178,7 +205,6 @@
 //
 // # What it does not do
 //
-// Who is served next is sched's, what a backend can take route's. Breakers by
-// failure domain, affinity, degradation and leases are not there. It
-// writes nothing down: the ledger does.
+// Who is served next is sched's, what a backend can take route's. Degradation and leases
+// are not there. It writes nothing down: the ledger does.
 package engine

@@ -30,6 +30,9 @@ func (e *Engine) Dump(now time.Time, z Zoom, limit int) View {
 		if r := e.requests[z.Request]; r != nil {
 			v.Requests = append(v.Requests, e.viewOf(now, r, true))
 		}
+		if h := e.requests[z.Request+besideMark]; h != nil {
+			v.Requests = append(v.Requests, e.viewOf(now, h, true))
+		}
 	case z.Pool != "":
 		if p := e.byID[z.Pool]; p != nil {
 			e.zoom(now, &v, p, z.Tenant, limit)
@@ -198,9 +201,12 @@ func (e *Engine) busiest(v *View, limit int) (top []*quota.Account) {
 // viewOf is one request; near, with its place in the queue and what is in its way.
 func (e *Engine) viewOf(now time.Time, r *request, near bool) RequestView {
 	v := RequestView{
-		ID: r.call.ID, Owner: r.call.Principal, Model: r.call.Model, Class: r.call.Class, Pool: r.pool.id, Region: r.region, Away: r.away,
+		ID: r.of(), Hedge: r.beside, Owner: r.call.Principal, Model: r.call.Model, Class: r.call.Class, Pool: r.pool.id, Region: r.region, Away: r.away,
 		Age: now.Sub(r.arrived), Attempt: r.attempt, Predicted: r.predicted,
 		Work: r.work(r.bound), Cost: r.item.Cost, Needs: r.item.Need, Holds: r.need,
+	}
+	if r.other != nil && !r.beside {
+		v.Attempt-- // its hedge has the next number
 	}
 	if r.phase != running {
 		for d := range v.Holds {

@@ -59,6 +59,7 @@ type Engine struct {
 
 	requests map[sluice.RequestID]*request // open and expired
 	running  int
+	races    int                           // of two attempts at one request
 	expiry   sched.Heap[*request, byCheck] // running and idle
 	expired  sched.Heap[*request, byCheck]
 	life     time.Duration // mean time from arrival to settlement; 0: unknown
@@ -128,4 +129,4 @@ func (e *Engine) tick(now time.Time) time.Time {
 }
 
 // Open is how many requests wait or run.
-func (e *Engine) Open() int { return len(e.requests) - e.expired.Len() }
+func (e *Engine) Open() int { return len(e.requests) - e.expired.Len() - e.races }

@@ -177,7 +177,7 @@ func (s *site) guest(now time.Time, p *pool) *sched.Item {
 
 // waits reports whether anything waits for the pool's places.
 func (p *pool) waits() bool {
-	return p.queue.Len() > 0 || slices.ContainsFunc(p.sites, func(s *site) bool { return s.guests != nil && s.guests.queue.Len() > 0 })
+	return p.queue.Len() > 0 || p.entertains()
 }
 
 // title is what the pool is called where a request is refused.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,6 +28,7 @@ type oracle struct {
 	posted map[sluice.TenantID]map[int64]sluice.Nano // by start of the hour
 	next   int
 	tables []*route.Table // the first is in force at the start
+	ops    []string       // what happens, the more often the more often it is there
 	calm   bool           // no failures, no memory limits: then nothing may wait that could run
 }
 
@@ -36,13 +38,18 @@ type key struct {
 	budget    sluice.Nano
 }
 
-// seen is one open request, from the log.
+// seen is one open request, or a hedge of one, from the log.
 type seen struct {
+	other   *seen // that it races with
+	beside  bool  // it is a hedge
+	hedged  bool
+	begun   bool // it has shown content
 	key     *key
 	input   sluice.Tokens
 	hour    int64
 	pool    sluice.PoolID
 	backend sluice.BackendID // empty while it waits
+	bound   sluice.Tokens    // of its output
 	running bool
 	idle    bool // told that there is no further attempt
 	held    sluice.Nano
@@ -58,7 +65,8 @@ const (
 )
 
 func newOracle(t *rapid.T, calm bool) *oracle {
-	o := &oracle{t: t, now: start, calm: calm, open: map[sluice.RequestID]*seen{}, posted: map[sluice.TenantID]map[int64]sluice.Nano{}}
+	ops := strings.Fields("arrive arrive arrive settle settle ended cancel again progress hedge time long swap")
+	o := &oracle{t: t, now: start, ops: ops, calm: calm, open: map[sluice.RequestID]*seen{}, posted: map[sluice.TenantID]map[int64]sluice.Nano{}}
 	memory := ""
 	if !calm {
 		memory = " kv=2000 prefill=1500"
@@ -87,6 +95,11 @@ model m pools=a fallback=b
 model n pools=b,a`, slots1, memory, slots2)),
 	}
 	o.tables[3].Pools["a"].Sharing.FIFO = true
+	for _, table := range o.tables {
+		for _, m := range table.Models {
+			m.Hedge = &route.Hedging{After: time.Second, Classes: [sluice.NumClasses]bool{true, true, true}}
+		}
+	}
 	o.eng = engine.New(engine.Config{Table: o.tables[0], Options: engine.Options{HoldTTL: ttl}})
 	for i := range 3 {
 		k := key{slots: rapid.IntRange(1, 4).Draw(t, "slots"), budget: sluice.Nano(rapid.Int64Range(20_000_000, 90_000_000).Draw(t, "budget"))}
@@ -106,7 +119,7 @@ func (o *oracle) post(r *seen, cost sluice.Nano) { o.posted[r.key.principal.Tena
 
 func (o *oracle) step() {
 	t := o.t
-	switch op := rapid.SampledFrom([]string{"arrive", "arrive", "arrive", "settle", "settle", "ended", "cancel", "again", "progress", "time", "long", "swap"}).Draw(t, "op"); op {
+	switch op := rapid.SampledFrom(o.ops).Draw(t, "op"); op {
 	case "swap":
 		o.swap()
 	case "arrive":
@@ -148,7 +161,7 @@ func (o *oracle) arrive() {
 	k := &o.keys[rapid.IntRange(0, len(o.keys)-1).Draw(t, "key")]
 	o.next++
 	c := engine.Call{
-		ID: sluice.RequestID(fmt.Sprint("r", o.next)), Principal: k.principal, Dialect: "openai",
+		ID: sluice.RequestID(fmt.Sprint("r", o.next)), Principal: k.principal, Dialect: "openai", Streaming: true,
 		Model:   rapid.SampledFrom([]sluice.ModelID{"m", "n"}).Draw(t, "model"),
 		MaxWait: rapid.SampledFrom([]time.Duration{-1, 0, 5 * time.Second, 20 * time.Minute}).Draw(t, "wait"),
 		Work:    sluice.Work{Input: sluice.Tokens(rapid.IntRange(1, 1200).Draw(t, "in")), OutputBound: sluice.Tokens(rapid.IntRange(0, 3000).Draw(t, "out"))},
@@ -180,8 +193,10 @@ func (o *oracle) one(op string, id sluice.RequestID) {
 			t.Fatalf("%s: progress says stop=%v, running=%v", id, d.Stop, r.running)
 		}
 		if r.running {
-			r.active = o.latest()
+			r.active, r.begun = o.latest(), true
 		}
+	case "hedge":
+		o.hedge(id, r)
 	case "cancel":
 		if !o.eng.Cancel(o.now, id, sluice.ClientGone) {
 			t.Fatalf("%s: open and cannot be cancelled", id)
@@ -202,30 +217,76 @@ func (o *oracle) one(op string, id sluice.RequestID) {
 	}
 }
 
+// hedge asks for a second attempt, which is a thing of its own in the log.
+func (o *oracle) hedge(id sluice.RequestID, r *seen) {
+	t := o.t
+	n := o.eng.Hedge(o.now, id)
+	switch {
+	case n.Denied != route.Allowed || n.Err != nil:
+		return
+	case r.beside || r.hedged || r.begun || !r.running:
+		t.Fatalf("%s: hedged though %+v", id, r)
+	case n.Grant.Backend.ID == r.backend || n.Grant.OutputBound < r.bound:
+		t.Fatalf("%s: its hedge is to be on %s with at most %d, beside %+v", id, n.Grant.Backend.ID, n.Grant.OutputBound, r)
+	}
+	h := &seen{key: r.key, input: r.input, hour: r.hour, pool: r.pool, other: r, beside: true, attempt: r.attempt}
+	o.open[n.Grant.ID] = h
+	o.granted(&n.Grant, h)
+	r.other, r.hedged, r.attempt = h, true, h.attempt
+}
+
 func (o *oracle) attemptEnded(id sluice.RequestID, r *seen) {
 	if !r.running || o.calm {
 		return
 	}
-	t := o.t
+	t, other := o.t, r.other
 	res := engine.Result{
 		Reason:  rapid.SampledFrom([]sluice.Reason{sluice.UpstreamError, sluice.UpstreamConnect, sluice.UpstreamLimited, sluice.UpstreamRefused, sluice.ReasonNone}).Draw(t, "reason"),
-		Content: rapid.IntRange(0, 3).Draw(t, "content") == 0,
+		Content: other == nil && rapid.IntRange(0, 3).Draw(t, "content") == 0,
 		Cost:    sluice.Nano(rapid.Int64Range(0, int64(r.held)).Draw(t, "cost")),
 	}
 	n := o.eng.AttemptEnded(o.now, id, res)
 	o.post(r, res.Cost)
 	r.paid += res.Cost
 	r.running, r.backend, r.held = false, "", 0
-	if n.Step == engine.Fail {
-		r.idle, r.active = true, o.latest()
+	if races := other != nil && other.running; races != (n.Step == engine.Race) {
+		t.Fatalf("%s: %+v, the other runs: %v", id, n, races)
+	}
+	if r.beside { // the end decides on its request
+		o.end(id)
+		if r = other; r == nil || r.running {
+			return
+		}
+	}
+	if r.idle = n.Step != engine.Queue; r.idle {
+		r.active = o.latest()
 	} else if res.Content || res.Reason == sluice.UpstreamRefused || res.Reason == sluice.ReasonNone {
 		t.Fatalf("%s: another attempt after %+v", id, res)
 	}
 }
 
 func (o *oracle) end(id sluice.RequestID) {
+	o.open[id].part()
 	delete(o.open, id)
 	o.ended = append(o.ended, id)
+}
+
+// part ends a race.
+func (r *seen) part() {
+	if r.other != nil {
+		r.other.other, r.other = nil, nil
+	}
+}
+
+// granted is an attempt that begins.
+func (o *oracle) granted(g *engine.Grant, r *seen) {
+	if r.running || r.idle || g.Attempt != r.attempt+1 {
+		o.t.Fatalf("%s: attempt %d after %d, running %v", g.ID, g.Attempt, r.attempt, r.running)
+	}
+	if most := worst(*g, r.input); g.HeldSpend < most {
+		o.t.Fatalf("%s: holds %v on %s, which may bill %v", g.ID, g.HeldSpend, g.Backend.ID, most)
+	}
+	r.running, r.attempt, r.pool, r.backend, r.bound, r.held, r.active = true, g.Attempt, g.Pool, g.Backend.ID, g.OutputBound, g.HeldSpend, o.latest()
 }
 
 func (o *oracle) advance() {
@@ -237,13 +298,7 @@ func (o *oracle) advance() {
 		}
 		switch {
 		case g.Err == nil:
-			if r.running || r.idle || g.Attempt != r.attempt+1 {
-				t.Fatalf("%s: attempt %d after %d, running %v", g.ID, g.Attempt, r.attempt, r.running)
-			}
-			if most := worst(g, r.input); g.HeldSpend < most {
-				t.Fatalf("%s: holds %v on %s, which may bill %v", g.ID, g.HeldSpend, g.Backend.ID, most)
-			}
-			r.running, r.attempt, r.pool, r.backend, r.held, r.active = true, g.Attempt, g.Pool, g.Backend.ID, g.HeldSpend, o.latest()
+			o.granted(&g, r)
 		case g.Err.Reason == sluice.HoldExpired:
 			if idle := o.latest().Sub(r.active); idle < ttl || !r.running && !r.idle {
 				t.Fatalf("%s: expired after %v without activity", g.ID, idle)
@@ -265,6 +320,7 @@ func worst(g engine.Grant, input sluice.Tokens) sluice.Nano {
 
 // late settles an expired request at once, and again.
 func (o *oracle) late(id sluice.RequestID, r *seen) {
+	r.part()
 	cost := sluice.Nano(rapid.Int64Range(0, int64(r.held)).Draw(o.t, "late"))
 	if err := o.eng.Settle(o.now, id, engine.Actual{Cost: r.paid + cost}); !errors.Is(err, engine.ErrLate) {
 		o.t.Fatalf("%s: late settlement: %v", id, err)
@@ -276,8 +332,14 @@ func (o *oracle) late(id sluice.RequestID, r *seen) {
 func (o *oracle) check() {
 	t := o.t
 	v := o.eng.Dump(o.now, engine.Zoom{}, 100)
-	if v.Open != len(o.open) {
-		t.Fatalf("%d open, the log says %d", v.Open, len(o.open))
+	open := 0
+	for _, r := range o.open {
+		if !r.beside || r.other == nil { // the two are one request
+			open++
+		}
+	}
+	if v.Open != open {
+		t.Fatalf("%d open, the log says %d", v.Open, open)
 	}
 	onBackend, ofTenant, held := map[sluice.BackendID]int64{}, map[sluice.TenantID]int64{}, map[sluice.TenantID]sluice.Nano{}
 	waiting, hour := 0, v.At.Truncate(time.Hour).Unix()
@@ -387,6 +449,22 @@ func TestOracle(t *testing.T) {
 func TestWorkConserving(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := newOracle(t, true)
+		for range rapid.IntRange(1, 100).Draw(t, "steps") {
+			o.step()
+		}
+		o.finish()
+	})
+}
+
+// TestHedges: the same of requests most of which race with themselves.
+func TestHedges(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := newOracle(t, false)
+		o.ops = strings.Fields("arrive arrive hedge hedge hedge hedge ended ended ended settle settle cancel progress time long swap")
+		for i := range o.keys {
+			o.keys[i].slots += 4
+			o.keys[i].principal.Policy.Limits[sluice.ScopeTenant][0].Amount += 4
+		}
 		for range rapid.IntRange(1, 100).Draw(t, "steps") {
 			o.step()
 		}

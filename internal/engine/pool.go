@@ -28,6 +28,7 @@ type pool struct {
 	keptFor *sched.Item    // for this one, as long as the queue says that it gathers
 	retries *route.Retries // the engine's
 	others  [][]*pool      // for each model that names it, that one's other pools
+	latency route.Latency  // of first contents
 	shed    time.Time      // when it last had no room for a request that would have waited
 	scanned uint64         // the epoch in which the queue was last searched for requests to move
 	version uint64         // of its places: each table may bring others

@@ -54,6 +54,11 @@ type course struct {
 	avoid   bool   // the failure domains in failed are left out: another can serve it
 	billed  bool   // something was posted
 
+	other  *request // that it races with: of a hedge the one it is beside, of that one its hedge
+	beside bool     // it is a hedge, which is no request of its caller's
+	hedged bool     // it has had one
+	begun  bool     // its content has come
+
 	predicted time.Duration // wait, at arrival
 
 	arrived time.Time
@@ -108,6 +113,7 @@ func (e *Engine) newRequest(now time.Time, c *Call) *request {
 // drop forgets a request that holds nothing any more.
 func (e *Engine) drop(r *request) {
 	delete(e.requests, r.call.ID)
+	e.part(r)
 	r.course, r.tried, r.failed, r.figures = course{}, r.tried[:0], r.failed[:0], r.figures[:0]
 	r.call.Prefix = route.Prefix{}
 	if len(e.spare) < spareRequests {
@@ -220,6 +226,21 @@ func (e *Engine) maxWaitOf(c *Call, p *pool) time.Duration {
 		return p.spec.Queue.MaxWait
 	}
 	return e.opts.MaxWait
+}
+
+// amounts is usage as limits count it; a hedge is no request of its own.
+func (r *request) amounts(u sluice.Usage, cost sluice.Nano) quota.Amounts {
+	a := amounts(u, cost)
+	a[sluice.Requests] = r.requests()
+	return a
+}
+
+// requests is how many of its caller's it counts as.
+func (r *request) requests() int64 {
+	if r.beside {
+		return 0
+	}
+	return 1
 }
 
 // amounts is usage as limits count it: input whether cached or not, all billed

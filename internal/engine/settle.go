@@ -20,7 +20,7 @@ func (e *Engine) Settle(now time.Time, id sluice.RequestID, a Actual) error {
 	if r == nil {
 		return ErrSettled
 	}
-	actual := amounts(a.Usage, a.Cost)
+	actual := r.amounts(a.Usage, a.Cost)
 	if r.call.Free {
 		actual = quota.Amounts{sluice.Requests: 1}
 	}
@@ -29,6 +29,7 @@ func (e *Engine) Settle(now time.Time, id sluice.RequestID, a Actual) error {
 	}
 	if r.attempt > 0 { // what earlier attempts took has been charged
 		u := a.Usage
+		e.lost(now, r, a.Reason)
 		e.correctTotal(now, r, u)
 		r.reported(u)
 		e.spent(now, r, a)
@@ -146,6 +147,7 @@ func (e *Engine) sweep(now time.Time) {
 // expire charges what a request holds and frees its place. The oldest expired
 // request is forgotten when there are too many.
 func (e *Engine) expire(now time.Time, r *request) {
+	e.part(r)
 	g := Grant{ID: r.call.ID, Attempt: r.attempt, Pool: r.pool.id, Err: &sluice.Error{
 		Kind: sluice.KindTimeout, Reason: sluice.HoldExpired, Msg: "the request showed no activity until its reservation ran out",
 	}}

@@ -38,7 +38,7 @@ func (e *Engine) reserve(now time.Time, r *request, rows []*price.Row, take taki
 
 // needs is what the request takes in every dimension with an output bound.
 func (r *request) needs(rows []*price.Row, bound sluice.Tokens) (n quota.Amounts) {
-	n[sluice.Requests] = 1
+	n[sluice.Requests] = r.requests()
 	if r.call.Free {
 		return n
 	}
@@ -55,7 +55,7 @@ func (r *request) needs(rows []*price.Row, bound sluice.Tokens) (n quota.Amounts
 // most is what one attempt can use at most: beyond the hold it is what may become
 // debt.
 func (r *request) most(rows []*price.Row, bound sluice.Tokens) (n quota.Amounts) {
-	n[sluice.Requests] = 1
+	n[sluice.Requests] = r.requests()
 	if r.call.Free {
 		return n
 	}

@@ -31,6 +31,7 @@ import (
 //	progress ID | ended ID reason=R [content] [in=] [out=] [cost=] [retry-after=D]
 //	settle ID [in=] [out=] [cost=] [reason=] | cancel ID
 //	signal BACKEND [key=] [refused] [everywhere] [spent] [probed] [healthy] [pause=D]
+//	hedge ID        a second attempt, which goes by ID+; see arrive stream and model hedge=
 //	changes         what has changed of health
 //	advance D       time passes, stopping at every NextWake
 //	print | zoom [pool=P] [tenant=T] [id=ID] [limit=N]
@@ -79,6 +80,8 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 			Backend: sluice.BackendID(d.CmdArgs[0].Key), Key: a.text("key", ""), Pause: a.duration("pause", 0), Refused: d.HasArg("refused"),
 			Everywhere: d.HasArg("everywhere"), Spent: d.HasArg("spent"), Probed: d.HasArg("probed"), Healthy: d.HasArg("healthy"),
 		})
+	case "hedge":
+		s.hedge(d)
 	case "changes":
 		for _, c := range s.eng.HealthChanges() {
 			s.printf("%s: %s → %s\n", strings.TrimSpace(fmt.Sprintln(c.Domain, c.Pool, c.Credential, c.Backend)), c.From, c.To)
@@ -100,40 +103,59 @@ func (s *script) printf(format string, args ...any) { fmt.Fprintf(&s.out, format
 
 func (s *script) grants() {
 	for _, g := range s.eng.Advance(s.now) {
-		if g.Err != nil {
-			s.printf("%s: %s\n", g.ID, errText(g.Err))
-			continue
-		}
-		s.printf("%s: attempt %d on %s/%s", g.ID, g.Attempt, g.Pool, g.Backend.ID)
-		if len(g.Backend.Keys) > 0 {
-			s.printf(" with %s", g.Key)
-		}
-		if g.Queued > 0 {
-			s.printf(" after %v", g.Queued)
-		}
-		if g.Fallback {
-			s.printf(", fallback")
-		}
-		if g.Away {
-			s.printf(", away")
-		}
-		if g.Clamped {
-			s.printf(", output clamped to %d", g.OutputBound)
-		}
-		if g.HeldSpend > 0 {
-			s.printf(", holds %v", g.HeldSpend)
-		}
-		var left []string
-		for _, c := range g.Candidates {
-			if c.Left != "" && c.Left != "other" {
-				left = append(left, fmt.Sprintf("%s %s", c.Backend, c.Left))
-			}
-		}
-		if left != nil {
-			s.printf(" (%s)", strings.Join(left, ", "))
-		}
-		s.printf("\n")
+		s.grant(g)
 	}
+}
+
+// hedge asks for a second attempt.
+func (s *script) hedge(d *datadriven.TestData) {
+	switch h := s.eng.Hedge(s.now, id(d)); {
+	case h.Err != nil:
+		s.printf("no hedge: %s\n", errText(h.Err))
+	case h.Denied != route.Allowed:
+		s.printf("no hedge: %s\n", h.Denied)
+	default:
+		s.grant(h.Grant)
+	}
+}
+
+func (s *script) grant(g engine.Grant) {
+	if g.Err != nil {
+		s.printf("%s: %s\n", g.ID, errText(g.Err))
+		return
+	}
+	s.printf("%s: attempt %d on %s/%s", g.ID, g.Attempt, g.Pool, g.Backend.ID)
+	if len(g.Backend.Keys) > 0 {
+		s.printf(" with %s", g.Key)
+	}
+	if g.Queued > 0 {
+		s.printf(" after %v", g.Queued)
+	}
+	if g.Fallback {
+		s.printf(", fallback")
+	}
+	if g.Away {
+		s.printf(", away")
+	}
+	if g.Clamped {
+		s.printf(", output clamped to %d", g.OutputBound)
+	}
+	if g.HeldSpend > 0 {
+		s.printf(", holds %v", g.HeldSpend)
+	}
+	var left []string
+	for _, c := range g.Candidates {
+		if c.Left != "" && c.Left != "other" {
+			left = append(left, fmt.Sprintf("%s %s", c.Backend, c.Left))
+		}
+	}
+	if left != nil {
+		s.printf(" (%s)", strings.Join(left, ", "))
+	}
+	if g.HedgeAfter > 0 {
+		s.printf(", late after %v", g.HedgeAfter)
+	}
+	s.printf("\n")
 }
 
 func errText(e *sluice.Error) string {
@@ -184,7 +206,7 @@ func (s *script) arrive(t *testing.T, d *datadriven.TestData) {
 		Work: sluice.Work{
 			Input: sluice.Tokens(a.number("in", 100)), OutputBound: sluice.Tokens(a.number("out", 100)),
 		},
-		Bytes: 100,
+		Bytes: 100, Streaming: d.HasArg("stream"), Single: d.HasArg("single"), Free: d.HasArg("free"),
 	}
 	c.Work.InputBound = c.Work.Input
 	c.Work.OutputHold = sluice.Tokens(a.number("hold", int64(c.Work.OutputBound)))
@@ -211,6 +233,8 @@ func (s *script) ended(t *testing.T, d *datadriven.TestData) {
 	switch {
 	case n.Err != nil:
 		s.printf("no further attempt: %s\n", errText(n.Err))
+	case n.Step == engine.Race:
+		s.printf("the other goes on\n")
 	case n.Step == engine.Fail:
 		s.printf("no further attempt: %s\n", n.Denied)
 	default:
@@ -424,6 +448,12 @@ func parseTable(t *testing.T, in string) *route.Table {
 			if home := kv["home"]; home != "" {
 				long, _ := time.ParseDuration(kv["return"])
 				m.Locality = &route.Locality{Regions: strings.Split(home, ","), Overload: slices.Contains(fields, "overload"), Return: long}
+			}
+			if kv["hedge"] != "" { // after what time, or of so many thousandths; interactive alone
+				m.Hedge = &route.Hedging{Classes: [sluice.NumClasses]bool{sluice.Interactive: true}}
+				if m.Hedge.After, _ = time.ParseDuration(kv["hedge"]); m.Hedge.After == 0 {
+					m.Hedge.Permille = number("hedge", 0)
+				}
 			}
 			table.Models[id] = m
 		case "region":

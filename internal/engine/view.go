@@ -12,7 +12,7 @@ import (
 // Zoom says how close a Dump looks. The zero value is all pools.
 type Zoom struct {
 	// Request is one open request, and what is in its way.
-	Request sluice.RequestID
+	Request sluice.RequestID // and its hedge
 	// Pool is one pool: its flows, and the requests that wait, the oldest first.
 	Pool sluice.PoolID
 	// Tenant is one tenant's flows and requests, of the pool or, without one, of
@@ -129,6 +129,7 @@ const (
 type RequestView struct {
 	ID      sluice.RequestID
 	Phase   Phase
+	Hedge   bool // its second attempt, beside the first or, that having lost, alone
 	Owner   sluice.Principal
 	Model   sluice.ModelID
 	Class   sluice.Class

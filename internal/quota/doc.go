@@ -112,6 +112,12 @@
 // which accounts share; to what time buckets have refilled and windows rolled is the
 // account's; and a hold is an amount and a mark, in the order of the counters.
 //
+// # Second attempts
+//
+// [Book.Beside] opens a second reservation beside one that holds: of the same accounts,
+// in the same windows, holding nothing yet. [Book.TopUp] and [Book.TakeGauges] take what
+// it needs, all or nothing, and it ends by itself. It counts as no request.
+//
 // # What it does not do
 //
 // It knows no price, model or backend, has no queue, starts nothing, and does not

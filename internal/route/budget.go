@@ -60,8 +60,9 @@ func (p *RetryPolicy) allows(firsts int64) int64 {
 	return max(max(p.Share, 0)*firsts/1000, max(p.Minimum, 0)*int64(RetryWindow/time.Second))
 }
 
-// Denied is why a failed attempt is not followed by another; empty if it is. The
-// words are shown by `sluice explain`, the log and metrics.
+// Denied is why a failed attempt is not followed by another, or a late one has none
+// beside it; empty if it is. The words are shown by `sluice explain`, the log and
+// metrics.
 type Denied string
 
 // Why a further attempt was denied.
@@ -75,6 +76,10 @@ const (
 	DeniedAttempts Denied = "attempts"           // it had as many as it may
 	DeniedNowhere  Denied = "no_backend"         // none is left
 	DeniedCause    Denied = "not_retryable"      // it failed for what would fail elsewhere too
+
+	// Of a hedge alone.
+	DeniedPlace Denied = "no_place" // no other backend has a place to spare now
+	DeniedOver  Denied = "over"     // the request's content has come, it has been hedged, or hedges nothing any more
 )
 
 // Budgeted reports whether a retry budget is what denied it.

@@ -237,9 +237,20 @@
 // that was idle for longest makes room for another once nothing of it counts; until
 // then those beyond share one.
 //
+// # Hedging
+//
+// A model's requests may get a second attempt beside one whose first content is late
+// ([Hedging]): later than a fixed time, or than a quantile of the first contents of the
+// attempt's pool, read off a histogram of the last thousand or two ([Latency]). What
+// was given up before its first content counts there with the time that it had: those
+// are the slow ones, and without them the quantile would sink with each hedge. A hedge
+// is one more retry to all three budgets, so that what is hedged and what is repeated
+// stay within 10 % together. The attempt that loses ([sluice.LostRace]) has neither
+// failed nor answered: the breaker learns nothing of it, but that it was slow, where
+// its first token had not come by BreakerPolicy.FirstToken.
+//
 // # What it does not do
 //
 // It translates no dialect into another, so that nothing is lost on the way. It knows no
-// queue, limit, secret or clock, and hedges nothing: a second attempt is made only when
-// the first has failed.
+// queue, limit, secret or clock.
 package route

@@ -129,6 +129,7 @@ func (p *Place) State(now time.Time) string {
 func (p *Place) Ended(now time.Time, t *Taken, e Ending) (changed bool) {
 	now = p.tick(now)
 	e.slow, e.trip, e.probe = t.begun.slow, t.trip, t.probe
+	e.late = e.Why == sluice.LostRace && p.overdue(now, &t.begun)
 	changed = p.endLane(now, t, e.Why)
 	if e.Why == sluice.UpstreamLimited && !e.Overload {
 		changed = p.pauseLane(now, t.lane, e.RetryAfter) || changed
@@ -137,6 +138,12 @@ func (p *Place) Ended(now time.Time, t *Taken, e Ending) (changed bool) {
 	changed = p.Health.ended(now, e) || changed
 	p.rejoin = p.rejoin || changed && (p.Health.phase != closed || p.Fit(now) != Chosen)
 	return changed
+}
+
+// overdue reports whether an attempt has no content by when that is slow.
+func (p *Place) overdue(now time.Time, a *attempt) bool {
+	most := p.Health.rules().FirstToken
+	return most > 0 && a.told.IsZero() && now.Sub(a.at) > most
 }
 
 // Probed takes the outcome of a probe outside of requests. It reports whether that

@@ -116,6 +116,7 @@ type Ending struct {
 	Last       bool          // no other backend of its pool is fit to be used
 
 	slow  bool
+	late  bool // of one that lost a race: its first content should have come
 	trip  uint32
 	probe bool
 }
@@ -138,13 +139,14 @@ func (h *Health) ended(now time.Time, e Ending) (changed bool) {
 		}
 		return changed
 	}
-	if e.trip != h.trips || h.phase == open || v == silent {
+	if e.trip != h.trips || h.phase == open || v == silent && !e.late {
 		return changed // it began before the breaker opened, and is no news
 	}
-	bad := v == failed || e.slow
-	if v == failed {
+	bad := v == failed || e.slow || e.late
+	switch v {
+	case failed:
 		h.fails++
-	} else {
+	case alive:
 		h.fails = 0
 	}
 	return h.judge(now, bad, e.Last) || changed

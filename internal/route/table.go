@@ -156,6 +156,7 @@ type Model struct {
 	Locality *Locality // nil takes whatever region comes
 
 	MaxSpend sluice.Nano    // most that one attempt may hold of a budget; 0 is no bound
+	Hedge    *Hedging       // nil hedges nothing
 	Limits   []sluice.Limit // at ScopeModel
 }
 

@@ -65,6 +65,9 @@ func (t *Table) Validate() error {
 				problem("model %q names the pool %q, which does not exist", id, p)
 			}
 		}
+		if m.Hedge != nil && !m.Hedge.valid() {
+			problem("model %q: hedging takes a time from %v to %v, or a share from %d to %d thousandths", id, MinHedgeAfter, MaxHedgeAfter, MinHedgePermille, MaxHedgePermille)
+		}
 		errs = append(errs, m.terms()...)
 		errs = append(errs, t.locality(m))
 		errs = append(errs, validateLimits("model "+string(id), m.Limits))

@@ -120,6 +120,17 @@
 //     log n) unless memory and prefill are both short on different backends.
 //   - The same calls give the same answers: no clock, chance, map order or floats.
 //
+// # Spare places
+//
+// [Queue.StartSpare] starts what does not wait: a second attempt at a request that runs
+// already. It takes only what nobody else is to have. Where W is what waits and its
+// class lets in, and B(i) are an item's backends, it starts x at once if no w in W has
+// B(w) ∩ B(x) ≠ ∅ with a free slot, nothing is gathered on B(x), and x fits into what is
+// free less other classes' headroom and all that contracts reserve and do not use, lent
+// or not. So it delays nobody who waits by then; who comes later may find the place
+// taken, as by any other dispatch. It is charged as one, so that the bound on the
+// difference of service between tenants covers it.
+//
 // # What it does not do
 //
 // It knows no backend, limit or price, starts nothing and never asks for the time.
