@@ -17,6 +17,9 @@
 // Settle does nothing, so it is deferred right after Admit. Between attempts the
 // grant waits again in [Grant.Next]. Settle and Release work in any phase.
 //
+// A Grant whose first content is late may have a second one beside it
+// ([Grant.Hedge]), with a reservation of its own, that the same owner ends.
+//
 // A context that ends while its call is queued removes the call at once and
 // returns all that it held. One that ends at the very moment of the grant gives
 // the place back.

@@ -3,6 +3,7 @@ package admit
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"sluice"
@@ -22,32 +23,68 @@ func (n *NoAttempt) Error() string { return "no further attempt: " + string(n.Wh
 // Is makes it an ErrNoAttempt.
 func (n *NoAttempt) Is(target error) bool { return target == ErrNoAttempt }
 
+// ErrRace is what Next returns when the other of two attempts goes on: what follows
+// is decided by how that ends.
+var ErrRace = errors.New("the other attempt goes on")
+
 // Grant is a request that has a place on a backend, or had one and waits for the
 // next. One goroutine owns it; Progress alone may be called from another.
 type Grant struct {
 	gate  *Gate
 	call  engine.Call
 	place engine.Grant
-	ended bool // settled or released
+	of    *Grant // of a hedge, its request's
+	ended bool   // settled or released
 }
 
 // Grant is the current place.
 func (g *Grant) Grant() engine.Grant { return g.place }
 
+// Hedge begins a second attempt beside the one that runs, if there is to be one; see
+// engine.Engine.Hedge. Else the error is a *NoAttempt, or the *sluice.Error of the
+// limit that has no room for it. The second Grant is its caller's too, who ends both,
+// each once: the loser's by Settle with sluice.LostRace.
+func (g *Grant) Hedge() (*Grant, error) {
+	gate := g.gate
+	gate.mu.Lock()
+	now := time.Now()
+	h := gate.eng.Hedge(now, g.call.ID)
+	h.Grant.Candidates, h.Grant.Limits = slices.Clone(h.Grant.Candidates), slices.Clone(h.Grant.Limits) // the engine's memory
+	told := gate.advance(now)
+	gate.mu.Unlock()
+	gate.tell(told)
+	switch {
+	case h.Err != nil:
+		return nil, h.Err
+	case h.Denied != route.Allowed:
+		return nil, &NoAttempt{h.Denied}
+	}
+	second := &Grant{gate: gate, call: g.call, place: h.Grant, of: g}
+	second.call.ID = h.Grant.ID
+	if gate.hooks.Granted != nil {
+		gate.hooks.Granted(g.call, h.Grant)
+	}
+	return second, nil
+}
+
 // Next ends the attempt and waits for the following place. Nil: there is a new
 // Grant. Else no further attempt follows, and the request is still open: settle
 // it. The error is ErrNoAttempt, as a *NoAttempt where a rule for retries denied
 // one, or a *sluice.Error if a fallback was refused,
-// found no place in time, or ctx ended.
+// found no place in time, or ctx ended; or ErrRace, and nobody waits. A hedge has
+// ended by it in any case: the place that follows is its request's.
 func (g *Grant) Next(ctx context.Context, r engine.Result) error {
-	gate := g.gate
+	gate, request := g.gate, g
+	if g.of != nil {
+		g.ended, request = true, g.of
+	}
 	gate.mu.Lock()
 	now := time.Now()
 	next := gate.eng.AttemptEnded(now, g.call.ID, r)
 	closed := gate.closed
 	var ch <-chan engine.Grant
 	if next.Step == engine.Queue && !closed {
-		ch = gate.expect(g.call.ID)
+		ch = gate.expect(request.call.ID)
 	}
 	told := gate.advance(now)
 	gate.mu.Unlock()
@@ -56,6 +93,8 @@ func (g *Grant) Next(ctx context.Context, r engine.Result) error {
 		gate.hooks.Ended(g.call, r)
 	}
 	switch {
+	case next.Step == engine.Race:
+		return ErrRace
 	case next.Err != nil:
 		return next.Err
 	case next.Denied != route.Allowed:
@@ -65,16 +104,16 @@ func (g *Grant) Next(ctx context.Context, r engine.Result) error {
 	case closed:
 		return shuttingDown()
 	}
-	place, err := gate.await(ctx, g.call.ID, ch)
+	place, err := gate.await(ctx, request.call.ID, ch)
 	switch {
 	case place.Denied != route.Allowed:
 		return &NoAttempt{place.Denied}
 	case err != nil:
 		return err
 	}
-	g.place = place
+	request.place = place
 	if gate.hooks.Granted != nil {
-		gate.hooks.Granted(g.call, place)
+		gate.hooks.Granted(request.call, place)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"sluice"
+	"sluice/internal/admit"
 	"sluice/internal/engine"
 	"sluice/internal/ledger"
 	"sluice/internal/price"
@@ -19,7 +20,9 @@ const parkedFor = time.Minute
 
 // attempt is one call to one backend.
 type attempt struct {
+	grant  *admit.Grant // what it holds of the engine
 	place  engine.Grant
+	head   *Head
 	target *upstream.Target
 	price  *price.Row // nil where nothing is charged
 	raw    sluice.Tokens
@@ -35,6 +38,9 @@ type attempt struct {
 	heldTo     sluice.Tokens // the output that a hard budget holds by now, in steps; 0 if whole
 	stepping   time.Time     // when the first of it was seen
 	short      bool          // it was ended for want of budget
+	hedge      bool          // it began beside another
+	hedged     time.Duration // when it got one beside it, or was to get one; 0 if it was not late
+	unhedged   string        // why it got none
 	told       bool          // it told of an error of its own inside its answer
 	provider   string
 	failure    *sluice.Error // nil when it completed
@@ -50,32 +56,40 @@ type attempt struct {
 // attempt runs one attempt at the granted place. When its failure is nil the
 // request is settled and delivered.
 func (t *turn) attempt(ctx context.Context) *attempt {
-	a := t.begin()
-	if err := t.journal(ctx, a); err != nil {
-		a.failure = err
+	a := t.begin(t.grant)
+	req, ok := t.prepare(ctx, a)
+	if !ok {
 		return a
 	}
-	if a.target == nil {
-		a.failure = &sluice.Error{Kind: sluice.KindOverloaded, Reason: sluice.NoBackend, Msg: "the backend is not configured any more"}
-		a.again = true
-		return a
+	if a.place.HedgeAfter > 0 && t.r.Head.Stream {
+		return t.race(ctx, a, &req)
 	}
-	edit := t.edit(a)
-	t.kept = t.kept || a.target.KeepsBody()
-	a.sent = true
-	a.times.sent = time.Now()
 	defer a.times.end()
-	ans, err := t.x.o.Upstream.Do(ctx, a.target, upstream.Request{
-		Path: t.r.Head.Op.Path(), Pieces: t.body(edit), Header: t.r.Header, Stream: t.r.Head.Stream, Key: a.place.Key,
-	})
-	if err != nil {
-		t.lost(ctx, a, err)
+	ans := t.send(ctx, a, &req)
+	t.head = a.head
+	if ans == nil {
 		return a
 	}
 	defer ans.Close()
+	if t.r.Head.Stream {
+		t.stream(ctx, a, ans).pump()
+	} else {
+		t.whole(ctx, a, ans)
+	}
+	return a
+}
+
+// send sends an attempt and judges the headers of its answer, nil if there is nothing
+// to be read: the attempt's failure is set then.
+func (t *turn) send(ctx context.Context, a *attempt, req *outgoing) *upstream.Answer {
+	ans, err := t.x.o.Upstream.Do(ctx, a.target, req.Request)
+	if err != nil {
+		t.lost(ctx, a, err)
+		return nil
+	}
 	a.times.head = since(a.times.sent)
 	a.provider = wire.ProviderRequestID(ans.Header)
-	t.head = &Head{Status: ans.Status, Upstream: ans.Header, Grant: a.place, Queued: t.queued, Dropped: t.dropped(a, edit)}
+	a.head = &Head{Status: ans.Status, Upstream: ans.Header, Grant: a.place, Queued: a.head.Queued, Dropped: req.dropped}
 	hints := t.hints(a, ans)
 	if ans.Status < 400 {
 		t.tell(hints)
@@ -85,17 +99,44 @@ func (t *turn) attempt(ctx context.Context) *attempt {
 		t.refusedBy(a, ans, hints)
 	case t.r.Head.Stream && !ans.Events:
 		t.fail(a, &upstream.Error{Reason: sluice.UpstreamMalformed, Sent: true, What: "no event stream"})
-	case t.r.Head.Stream:
-		t.pump(ctx, a, ans)
 	default:
-		t.whole(ctx, a, ans)
+		return ans
 	}
-	return a
+	ans.Close()
+	return nil
+}
+
+// outgoing is what a backend is sent, and what that dropped of the client's request.
+type outgoing struct {
+	upstream.Request
+	dropped string
+}
+
+// prepare sees that an attempt is on file and makes what its backend is sent. Where it
+// cannot be called the attempt's failure is set.
+func (t *turn) prepare(ctx context.Context, a *attempt) (req outgoing, ok bool) {
+	if err := t.journal(ctx, a); err != nil {
+		a.failure = err
+		return req, false
+	}
+	if a.target == nil {
+		a.failure = &sluice.Error{Kind: sluice.KindOverloaded, Reason: sluice.NoBackend, Msg: "the backend is not configured any more"}
+		a.again = true
+		return req, false
+	}
+	edit := t.edit(a)
+	t.kept = t.kept || a.target.KeepsBody()
+	req = outgoing{dropped: t.dropped(a, edit), Request: upstream.Request{
+		Path: t.r.Head.Op.Path(), Pieces: t.body(edit), Header: t.r.Header, Stream: t.r.Head.Stream, Key: a.place.Key,
+	}}
+	a.sent = true
+	a.times.sent = time.Now()
+	return req, true
 }
 
 // begin takes the granted place.
-func (t *turn) begin() *attempt {
-	a := &attempt{place: t.grant.Grant(), began: time.Now()}
+func (t *turn) begin(grant *admit.Grant) *attempt {
+	a := &attempt{grant: grant, place: grant.Grant(), began: time.Now()}
 	b := a.place.Backend
 	a.target, _ = t.x.o.Target(b.ID)
 	a.heldTo = a.place.HeldTo
@@ -117,7 +158,8 @@ func (t *turn) begin() *attempt {
 		Input:           a.input, Ceiling: credible,
 	})
 	t.queued += a.place.Queued
-	t.last, t.head = a, &Head{Grant: a.place, Queued: t.queued}
+	a.head = &Head{Grant: a.place, Queued: t.queued}
+	t.last, t.head = a, a.head
 	return a
 }
 

@@ -15,6 +15,12 @@
 // arrived waits, and what arrived together costs one write.
 // An answer in one piece is delivered when it is whole.
 //
+// Where the model hedges (engine.Grant.HedgeAfter) an attempt reads up to its first
+// content on a goroutine of its own, and one that is late gets another beside it. The
+// first to have content goes on, in Run's goroutine; the other is cancelled, joined and
+// settled before the client has a byte. An attempt that fails leaves the race to the
+// other. When both have failed, or the client has left, what follows is as with one.
+//
 // A hard budget holds the output of a stream in steps where all that is billed
 // shows. What can have been billed is the provider's own figure where it tells it as
 // it goes; else our count, two standard deviations up, or a token for each byte while
@@ -49,12 +55,15 @@
 //     spend while the journal cannot write.
 //   - One journal entry for each attempt; exactly one of them is Final.
 //   - No byte of a second attempt reaches a client that has content of the first.
+//   - The attempt that loses a race has its entry before the final one, and its call has
+//     ended.
 //   - A panic settles the request like a failure and leaves others alone.
 //
 // # Ownership and concurrency
 //
-// An Exchange is safe for concurrent use and starts no goroutine. A Run belongs
-// to its caller's goroutine, and so does its Client. One mutex guards what is
+// An Exchange is safe for concurrent use. A Run belongs to its caller's goroutine, and
+// so does its Client. The attempts of a request that may be hedged have a goroutine
+// each until one decides, which Run joins. One mutex guards what is
 // learned; nothing blocks under it.
 //
 // # What it does not do

@@ -201,6 +201,16 @@ func appendPlace(b []byte, a *attempt) []byte {
 		b = append(b, `,"failure":`...)
 		b = appendWord(b, a.failure.Reason.String())
 	}
+	if a.hedge {
+		b = append(b, `,"hedge":true`...)
+	}
+	if a.hedged > 0 {
+		b = appendField(b, "hedged_after_ms", a.hedged.Milliseconds())
+	}
+	if a.unhedged != "" {
+		b = append(b, `,"hedge_denied":`...)
+		b = appendWord(b, a.unhedged)
+	}
 	if a.denied != "" {
 		b = append(b, `,"retry_denied":`...)
 		b = appendWord(b, a.denied)

@@ -101,9 +101,10 @@ type turn struct {
 	head     *Head         // of last
 	queued   time.Duration // in all
 	first    time.Duration // from arrival to first content; 0 until then
-	usage    sluice.Usage  // of attempts that have ended
-	cost     sluice.Nano
-	high     sluice.Nano
+	total    sum           // of attempts that have ended
+	own      sum           // of those, what grant holds for
+	late     sluice.BackendID
+	rival    *racer // that races with last; nil if none does
 	finished bool
 	lesson   sluice.Usage // of the last attempt
 	untaught bool         // it has not been learned from yet
@@ -115,11 +116,7 @@ type turn struct {
 // whether there is one.
 func (t *turn) next(ctx context.Context, a *attempt) bool {
 	u, cost, high := t.spent(a)
-	why := a.failure.Reason
-	if a.parked { // to the engine it is a backend that has refused for its credential
-		why = sluice.UpstreamLimited
-	}
-	err := t.grant.Next(ctx, engine.Result{Reason: why, RetryAfter: a.retryAfter, Overload: a.overload, Credential: a.keyed, Usage: u, Cost: high})
+	err := a.grant.Next(ctx, a.result(u, high))
 	a.denied = denied(err)
 	if h := t.x.o.Hooks.Retry; h != nil {
 		h(a.place.Backend.ID, a.denied)
@@ -130,11 +127,20 @@ func (t *turn) next(ctx context.Context, a *attempt) bool {
 		}
 		return false
 	}
-	t.add(u, cost, high)
+	t.add(a, u, cost, high)
 	e := t.entry(a, u, cost, high)
 	e.Outcome, e.Reason = sluice.Failed, a.failure.Reason
 	t.record(&e)
 	return true
+}
+
+// result is what the engine is told of a failed attempt.
+func (a *attempt) result(u sluice.Usage, high sluice.Nano) engine.Result {
+	why := a.failure.Reason
+	if a.parked { // to the engine it is a backend that has refused for its credential
+		why = sluice.UpstreamLimited
+	}
+	return engine.Result{Reason: why, RetryAfter: a.retryAfter, Overload: a.overload, Credential: a.keyed, Usage: u, Cost: high}
 }
 
 // denied is the word for why no further attempt follows: a rule for retries, or
@@ -202,6 +208,9 @@ func (t *turn) recovered(res *Result) {
 		if t.grant != nil {
 			t.grant.Release(sluice.InternalError)
 		}
+		if t.rival != nil {
+			t.rival.grant.Release(sluice.InternalError)
+		}
 	}()
 	p := recover()
 	if p == nil {
@@ -214,6 +223,9 @@ func (t *turn) recovered(res *Result) {
 	}
 	e := &sluice.Error{Kind: sluice.KindInternal, Reason: sluice.InternalError, Msg: "internal error", Err: fmt.Errorf("panic: %v", p)}
 	if !t.finished && t.last != nil {
+		if t.rival != nil {
+			t.ends(t.rival, e)
+		}
 		t.last.failure = e
 		t.finish(t.last, e)
 		t.taught(t.last)

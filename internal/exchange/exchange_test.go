@@ -95,17 +95,17 @@ func TestDetailHasTheRefusal(t *testing.T) {
 }
 
 func TestSumOfAttempts(t *testing.T) {
-	tn := &turn{}
-	tn.add(sluice.Usage{Source: sluice.UsageNone}, 0, 0)
-	tn.add(sluice.Usage{Input: 5, Output: 1, Source: sluice.UsageReported, ServiceTier: "flex"}, 7, 7)
-	tn.add(sluice.Usage{Input: 5, CacheRead: 1, CacheWrite: 2, CacheWrite1h: 3, AudioInput: 4, Reasoning: 5, AudioOutput: 6, ToolCalls: 7, WebSearches: 8, Source: sluice.UsageEstimated, Anomalous: true}, 2, 9)
-	tn.add(sluice.Usage{Source: sluice.UsageNone}, 0, 0)
+	var all sum
+	all.add(sluice.Usage{Source: sluice.UsageNone}, 0, 0)
+	all.add(sluice.Usage{Input: 5, Output: 1, Source: sluice.UsageReported, ServiceTier: "flex"}, 7, 7)
+	all.add(sluice.Usage{Input: 5, CacheRead: 1, CacheWrite: 2, CacheWrite1h: 3, AudioInput: 4, Reasoning: 5, AudioOutput: 6, ToolCalls: 7, WebSearches: 8, Source: sluice.UsageEstimated, Anomalous: true}, 2, 9)
+	all.add(sluice.Usage{Source: sluice.UsageNone}, 0, 0)
 	want := sluice.Usage{Input: 10, CacheRead: 1, CacheWrite: 2, CacheWrite1h: 3, AudioInput: 4, Output: 1, Reasoning: 5, AudioOutput: 6, ToolCalls: 7, WebSearches: 8, ServiceTier: "flex", Source: sluice.UsageEstimated, Anomalous: true}
-	if d := cmp.Diff(want, tn.usage); d != "" {
+	if d := cmp.Diff(want, all.usage); d != "" {
 		t.Error(d)
 	}
-	if tn.cost != 9 || tn.high != 16 {
-		t.Errorf("cost %v, high %v", tn.cost, tn.high)
+	if all.cost != 9 || all.high != 16 {
+		t.Errorf("cost %v, high %v", all.cost, all.high)
 	}
 }
 

@@ -88,6 +88,7 @@ type Hooks struct {
 	Anomaly    func(*ledger.Entry)                                          // the provider's figures were impossible
 	Parked     func(b sluice.BackendID, key, code string)                   // the provider refused the credential of that name, or its account is spent; code is its own word
 	Retry      func(failed sluice.BackendID, denied string)                 // an attempt failed in a way that allows another: there is one, or denied says why not
+	Hedge      func(b sluice.BackendID, result string)                      // b was late, and how its hedge came out (won, lost, failed, ended) or why it got none
 	Unmarked   func(b sluice.BackendID)                                     // a stream came whole but for its terminal marker, which was added
 	Panic      func(id sluice.RequestID, value any, stack []byte)
 }

@@ -115,7 +115,7 @@ func (t *turn) finish(a *attempt, e *sluice.Error) {
 		a.times.end()
 	}
 	u, cost, high := t.spent(a)
-	t.add(u, cost, high)
+	t.add(a, u, cost, high)
 	entry := t.entry(a, u, cost, high)
 	entry.Final, entry.Outcome, entry.Status = true, outcome(e), t.status(e, a)
 	switch {
@@ -124,12 +124,15 @@ func (t *turn) finish(a *attempt, e *sluice.Error) {
 	case a.short:
 		entry.Reason = sluice.BudgetStop
 	}
-	err := t.grant.Settle(engine.Actual{Usage: t.usage, Cost: t.high, Outcome: entry.Outcome, Reason: entry.Reason})
+	if a.grant != t.grant { // a hedge that outlived its request's own attempt, and failed; Next may have ended it
+		_ = a.grant.Settle(engine.Actual{Usage: u, Cost: high, Outcome: entry.Outcome, Reason: entry.Reason})
+	}
+	err := t.grant.Settle(engine.Actual{Usage: t.own.usage, Cost: t.own.high, Outcome: entry.Outcome, Reason: entry.Reason})
 	entry.Late = err == engine.ErrLate
 	if err != nil && t.x.o.Hooks.Settle != nil {
 		t.x.o.Hooks.Settle(t.r.ID, err)
 	}
-	t.result = Result{Head: t.head, Would: a.place.Would, Limits: t.grant.Limits(), Final: entry, Usage: t.usage, Cost: t.cost}
+	t.result = Result{Head: t.head, Would: a.place.Would, Limits: t.grant.Limits(), Final: entry, Usage: t.total.usage, Cost: t.total.cost}
 	t.record(&entry)
 	t.lesson, t.untaught = u, true
 }
@@ -146,11 +149,25 @@ func (t *turn) taught(a *attempt) {
 	t.learnCut(a)
 }
 
-// add sums up attempts.
-func (t *turn) add(u sluice.Usage, cost, high sluice.Nano) {
-	t.usage.Add(u)
-	t.cost += cost
-	t.high += high
+// sum is what attempts took.
+type sum struct {
+	usage sluice.Usage
+	cost  sluice.Nano
+	high  sluice.Nano
+}
+
+func (s *sum) add(u sluice.Usage, cost, high sluice.Nano) {
+	s.usage.Add(u)
+	s.cost += cost
+	s.high += high
+}
+
+// add sums up attempts. A hedge is held for by itself, until it is all that is left.
+func (t *turn) add(a *attempt, u sluice.Usage, cost, high sluice.Nano) {
+	t.total.add(u, cost, high)
+	if a.grant == t.grant {
+		t.own.add(u, cost, high)
+	}
 }
 
 // status is what the client got.

@@ -34,13 +34,15 @@ type pace struct {
 // together cost one write. An event that came alone is written from where it was
 // read to. Until content has come all of it is held back.
 type stream struct {
-	ctx  context.Context
-	t    *turn
-	a    *attempt
-	ans  *upstream.Answer
-	out  []byte    // collected
-	open bool      // content has come: what is collected is for the client
-	came time.Time // when the backend was last heard of
+	ctx    context.Context
+	t      *turn
+	a      *attempt
+	ans    *upstream.Answer
+	events *wire.Events
+	pace   pace
+	out    []byte    // collected
+	open   bool      // content has come: what is collected is for the client
+	came   time.Time // when the backend was last heard of
 }
 
 // errUndelivered ends the reading of a stream whose client takes no more; the
@@ -71,7 +73,7 @@ func (s *stream) flush() bool {
 // write writes content to the client and reports whether the stream goes on.
 func (s *stream) write(p []byte) bool {
 	s.t.begun(s.a)
-	err := s.t.client.Events(s.t.head, p)
+	err := s.t.client.Events(s.a.head, p)
 	if err != nil {
 		s.a.failure = s.t.undelivered(s.ctx, err)
 	}
@@ -91,70 +93,99 @@ func (t *turn) begun(a *attempt) {
 	}
 }
 
+// stream reads an attempt's events.
+func (t *turn) stream(ctx context.Context, a *attempt, ans *upstream.Answer) *stream {
+	s := &stream{ctx: ctx, t: t, a: a, ans: ans}
+	s.events = wire.NewEvents(s, t.x.o.EventLimit)
+	s.pace = pace{told: -progressTokens, toldAt: a.began, keptAt: a.began} // the first content is told at once
+	return s
+}
+
 // pump moves a stream's events through the tap to the client. Every way out has
 // settled the request or set the attempt's failure.
-func (t *turn) pump(ctx context.Context, a *attempt, ans *upstream.Answer) {
-	s := &stream{ctx: ctx, t: t, a: a, ans: ans}
-	events := wire.NewEvents(s, t.x.o.EventLimit)
-	p := pace{told: -progressTokens, toldAt: a.began, keptAt: a.began} // the first content is told at once
+func (s *stream) pump() {
 	for {
-		ev, err := events.Next()
-		var step wire.Step
-		switch {
-		case err == nil:
-			step = a.tap.Event(ev)
-		case a.failure == nil && s.flush():
-			step = t.ended(ctx, a, err)
-		}
-		if a.failure != nil {
-			return
-		}
-		if step.Err != nil {
-			if s.flush() {
-				a.failure, a.again = step.Err, !a.content
-				a.told = step.Err.Reason != sluice.UpstreamMalformed
-			}
-			return
-		}
-		switch {
-		case s.open && len(s.out) == 0 && events.Buffered() == 0 && err == nil && !step.Terminal: // it came alone
-			if len(step.Out) > 0 && !s.write(step.Out) {
-				return
-			}
-		case s.open || ev.Data != nil || err != nil: // comments say nothing to a client that has its own
-			s.out = append(s.out, step.Out...)
-		}
-		if err != nil || step.Terminal {
-			t.conclude(s)
-			if err == nil {
-				ans.Drain(drainWait)
-			}
-			return
-		}
-		if step.Content {
-			s.open = true
-			ans.Progress(a.tap.Delivered())
-			if !t.advance(a, &p, s.came) {
-				s.flush()
-				return
-			}
-			if !t.afford(a, s.came) {
-				t.shorten(s, ev)
-				return
-			}
-		}
-		s.open = s.open || len(s.out) > maxPreamble
-		if len(s.out) > maxCollected && !s.flush() {
+		if r, ok := s.next(); !ok || !s.take(&r) {
 			return
 		}
 	}
+}
+
+// reading is one event and what the tap makes of it, or the end of the events.
+type reading struct {
+	ev   wire.Event
+	step wire.Step
+	err  error
+}
+
+// next reads one event. It is false where the attempt has failed.
+func (s *stream) next() (r reading, ok bool) {
+	a := s.a
+	r.ev, r.err = s.events.Next()
+	switch {
+	case r.err == nil:
+		r.step = a.tap.Event(r.ev)
+	case a.failure == nil && s.flush():
+		r.step = s.t.ended(s.ctx, a, r.err)
+	}
+	if a.failure != nil {
+		return r, false
+	}
+	if r.step.Err != nil {
+		if s.flush() {
+			a.failure, a.again = r.step.Err, !a.content
+			a.told = r.step.Err.Reason != sluice.UpstreamMalformed
+		}
+		return r, false
+	}
+	return r, true
+}
+
+// decides reports whether a reading is more than a part of what is held back: content,
+// the end, or too much.
+func (s *stream) decides(r *reading) bool {
+	return r.step.Content || r.step.Terminal || r.err != nil || len(s.out)+len(r.step.Out) > maxPreamble
+}
+
+// take hands a reading on. It reports whether the stream goes on.
+func (s *stream) take(r *reading) bool {
+	t, a := s.t, s.a
+	switch {
+	case s.open && len(s.out) == 0 && s.events.Buffered() == 0 && r.err == nil && !r.step.Terminal: // it came alone
+		if len(r.step.Out) > 0 && !s.write(r.step.Out) {
+			return false
+		}
+	case s.open || r.ev.Data != nil || r.err != nil: // comments say nothing to a client that has its own
+		s.out = append(s.out, r.step.Out...)
+	}
+	if r.err != nil || r.step.Terminal {
+		t.conclude(s)
+		if r.err == nil {
+			s.ans.Drain(drainWait)
+		}
+		return false
+	}
+	if r.step.Content {
+		s.open = true
+		s.ans.Progress(a.tap.Delivered())
+		if !t.advance(a, &s.pace, s.came) {
+			s.flush()
+			return false
+		}
+		if !t.afford(a, s.came) {
+			t.shorten(s, r.ev)
+			return false
+		}
+	}
+	s.open = s.open || len(s.out) > maxPreamble
+	return len(s.out) <= maxCollected || s.flush()
 }
 
 // conclude settles a stream that is complete and writes its last events.
 func (t *turn) conclude(s *stream) {
 	t.begun(s.a)
 	t.finish(s.a, nil)
-	if err := t.client.Events(t.head, s.out); err != nil {
+	if err := t.client.Events(s.a.head, s.out); err != nil {
 		t.result.Err = t.undelivered(s.ctx, err)
 	}
 	t.taught(s.a)
