@@ -25,7 +25,7 @@ var layers = []struct {
 	packages []string
 }{
 	{"vocabulary", false, []string{""}},
-	{"cores", true, []string{"quota", "sched", "route", "estimate", "price", "engine", "fleet", "capacity"}},
+	{"cores", true, []string{"byname", "quota", "sched", "route", "estimate", "price", "engine", "fleet", "capacity"}},
 	{"machinery", true, []string{"admit", "exchange", "wire", "upstream", "egress", "socket", "catalog", "ledger", "auth", "store", "rounds", "scrape", "probe"}},
 	{"faces", false, []string{"proxy", "admin", "replay", "calibrate", "fakellm", "tabletop"}},
 	{"assembly: config and telemetry", false, []string{"config", "telemetry"}},

@@ -14,7 +14,7 @@ import (
 // and puts the request into one queue. Call Advance next.
 func (e *Engine) Arrive(now time.Time, c Call) Verdict {
 	now = e.tick(now)
-	if _, ok := e.requests[c.ID]; ok {
+	if e.requests.Find(c.ID) != nil {
 		return Verdict{Err: &sluice.Error{Kind: sluice.KindConflict, Reason: sluice.InternalError, Msg: "a request with this id is open"}}
 	}
 	m, err := e.model(&c)
@@ -30,10 +30,10 @@ func (e *Engine) Arrive(now time.Time, c Call) Verdict {
 		v = Verdict{Err: err, Limits: e.book.Limits(now, &r.res, nil)}
 		e.refuse(now, r, m, err)
 		e.book.Release(now, &r.res)
-		e.drop(r)
+		e.reuse(r)
 		return v
 	}
-	e.requests[c.ID] = r
+	e.requests.Add(r)
 	return v
 }
 

@@ -11,7 +11,7 @@ import (
 // prefill tokens on the backend.
 func (e *Engine) Progress(now time.Time, id sluice.RequestID, u sluice.Usage) Directive {
 	now = e.tick(now)
-	r := e.requests[id]
+	r := e.requests.Find(id)
 	if r == nil || r.phase != running {
 		return Directive{Stop: true}
 	}
@@ -34,7 +34,7 @@ func (e *Engine) Progress(now time.Time, id sluice.RequestID, u sluice.Usage) Di
 // attempt took and says whether another follows. Call Advance next.
 func (e *Engine) AttemptEnded(now time.Time, id sluice.RequestID, res Result) Next {
 	now = e.tick(now)
-	r := e.requests[id]
+	r := e.requests.Find(id)
 	if r == nil || r.phase != running {
 		return Next{Step: Fail}
 	}

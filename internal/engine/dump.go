@@ -27,10 +27,10 @@ func (e *Engine) Dump(now time.Time, z Zoom, limit int) View {
 	v.Retries, v.RetriesBounded = e.retries.Left(now)
 	switch {
 	case z.Request != "":
-		if r := e.requests[z.Request]; r != nil {
+		if r := e.requests.Find(z.Request); r != nil {
 			v.Requests = append(v.Requests, e.viewOf(now, r, true))
 		}
-		if h := e.requests[z.Request+besideMark]; h != nil {
+		if h := e.requests.Find(z.Request + besideMark); h != nil {
 			v.Requests = append(v.Requests, e.viewOf(now, h, true))
 		}
 	case z.Pool != "":

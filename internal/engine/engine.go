@@ -1,9 +1,11 @@
 package engine
 
 import (
+	"hash/maphash"
 	"time"
 
 	"sluice"
+	"sluice/internal/byname"
 	"sluice/internal/price"
 	"sluice/internal/quota"
 	"sluice/internal/route"
@@ -57,7 +59,7 @@ type Engine struct {
 	byID   map[sluice.PoolID]*pool
 	places map[sluice.BackendID]*route.Place // retired ones too, while they run something
 
-	requests map[sluice.RequestID]*request // open and expired
+	requests byname.Index[sluice.RequestID, request, ids] // open and expired
 	running  int
 	races    int                           // of two attempts at one request
 	expiry   sched.Heap[*request, byCheck] // running and idle
@@ -102,7 +104,6 @@ func New(c Config) *Engine {
 		states:   make(states),
 		byID:     make(map[sluice.PoolID]*pool),
 		places:   make(map[sluice.BackendID]*route.Place),
-		requests: make(map[sluice.RequestID]*request),
 	}
 	p, err := e.Prepare(c.Table)
 	if err != nil {
@@ -110,6 +111,15 @@ func New(c Config) *Engine {
 	}
 	e.Swap(time.Time{}, p)
 	return e
+}
+
+// ids is how requests are found.
+type ids struct{}
+
+func (ids) Name(r *request) sluice.RequestID { return r.call.ID }
+
+func (ids) Hash(seed maphash.Seed, id sluice.RequestID) uint64 {
+	return maphash.String(seed, string(id))
 }
 
 // byCheck is the order in which expiry is looked at.
@@ -129,4 +139,4 @@ func (e *Engine) tick(now time.Time) time.Time {
 }
 
 // Open is how many requests wait or run.
-func (e *Engine) Open() int { return len(e.requests) - e.expired.Len() - e.races }
+func (e *Engine) Open() int { return e.requests.Len() - e.expired.Len() - e.races }

@@ -34,7 +34,7 @@ type Hedged struct {
 // after any failed attempt of the request. Call Advance next.
 func (e *Engine) Hedge(now time.Time, id sluice.RequestID) Hedged {
 	now = e.tick(now)
-	r := e.requests[id]
+	r := e.requests.Find(id)
 	if r == nil || r.phase != running || r.begun {
 		return Hedged{Denied: route.DeniedOver}
 	}
@@ -54,16 +54,16 @@ func (e *Engine) Hedge(now time.Time, id sluice.RequestID) Hedged {
 	h := e.newHedge(now, r, m)
 	i, why := e.seat(now, h, m)
 	if why != route.Allowed {
-		e.drop(h)
+		e.reuse(h)
 		return Hedged{Denied: why}
 	}
 	if why, err := e.startHedge(now, h, r); why != route.Allowed || err != nil {
 		e.book.Release(now, &h.res)
-		e.drop(h)
+		e.reuse(h)
 		return Hedged{Denied: why, Err: err}
 	}
 	e.retries.Admit(now, tenant)
-	e.requests[h.call.ID] = h
+	e.requests.Add(h)
 	r.other, h.other = h, r
 	r.hedged, h.hedged = true, true
 	e.races++
@@ -111,7 +111,7 @@ func (e *Engine) newHedge(now time.Time, r *request, m *route.Model) *request {
 // first pools, outside of the failure domains that the request has been in and then
 // within them. why says what is in the way where there is none.
 func (e *Engine) seat(now time.Time, h *request, m *route.Model) (i int, why route.Denied) {
-	current := e.requests[h.of()].pool.id // a guest has no hedge
+	current := e.requests.Find(h.of()).pool.id // a guest has no hedge
 	i, why = -1, route.DeniedNowhere
 	for _, h.avoid = range []bool{true, false} {
 		found := h.visit(m, current, func(id sluice.PoolID, fallback bool) bool {

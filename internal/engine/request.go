@@ -112,8 +112,13 @@ func (e *Engine) newRequest(now time.Time, c *Call) *request {
 
 // drop forgets a request that holds nothing any more.
 func (e *Engine) drop(r *request) {
-	delete(e.requests, r.call.ID)
+	e.requests.Remove(r)
 	e.part(r)
+	e.reuse(r)
+}
+
+// reuse keeps the memory of a request that is not in the index.
+func (e *Engine) reuse(r *request) {
 	r.course, r.tried, r.failed, r.figures = course{}, r.tried[:0], r.failed[:0], r.figures[:0]
 	r.call.Prefix = route.Prefix{}
 	if len(e.spare) < spareRequests {

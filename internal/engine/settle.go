@@ -16,7 +16,7 @@ import (
 // one that never had is not.
 func (e *Engine) Settle(now time.Time, id sluice.RequestID, a Actual) error {
 	now = e.tick(now)
-	r := e.requests[id]
+	r := e.requests.Find(id)
 	if r == nil {
 		return ErrSettled
 	}
@@ -52,7 +52,7 @@ func (e *Engine) correctTotal(now time.Time, r *request, u sluice.Usage) {
 // open. Call Advance next.
 func (e *Engine) Cancel(now time.Time, id sluice.RequestID, why sluice.Reason) bool {
 	now = e.tick(now)
-	r := e.requests[id]
+	r := e.requests.Find(id)
 	if r == nil {
 		return false
 	}

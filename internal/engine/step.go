@@ -74,7 +74,7 @@ func (r *request) spendBound(bound sluice.Tokens) sluice.Tokens {
 // stream is to end. A request whose output is held whole may go on.
 func (e *Engine) Step(now time.Time, id sluice.RequestID, used, lead sluice.Tokens) (heldTo sluice.Tokens, goOn bool) {
 	now = e.tick(now)
-	r := e.requests[id]
+	r := e.requests.Find(id)
 	if r == nil || r.phase != running || r.heldTo == 0 || r.heldTo >= r.bound {
 		return 0, true
 	}

@@ -2,6 +2,7 @@ package quota
 
 import (
 	"cmp"
+	"hash/maphash"
 	"slices"
 	"strings"
 
@@ -13,6 +14,20 @@ type Owner struct {
 	Scope sluice.Scope
 	ID    string // of the key, tenant or model; of the tenant for everything that is part of one
 	Part  string // of the project, model, user or run within the tenant; else empty
+}
+
+// owners is how a book finds accounts.
+type owners struct{}
+
+func (owners) Name(a *Account) Owner { return a.owner }
+
+func (owners) Hash(seed maphash.Seed, o Owner) uint64 {
+	const odd = 0x9e3779b97f4a7c15
+	h := maphash.String(seed, o.ID) ^ uint64(o.Scope)*odd
+	if o.Part != "" {
+		h = h*odd ^ maphash.String(seed, o.Part)
+	}
+	return h
 }
 
 // furtherPart is the part of the account that ids beyond the bound share. No

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"sluice"
+	"sluice/internal/byname"
 )
 
 // Amounts is one figure for each dimension.
@@ -37,7 +38,7 @@ const (
 
 // Book is all accounts. It is not safe for concurrent use.
 type Book struct {
-	accounts map[Owner]*Account
+	accounts byname.Index[Owner, Account, owners]
 	order    []*Account // in no order that matters; what the hand goes over
 	hand     int        // the next account to be looked at for eviction
 	base     time.Time  // the first moment seen; ticks count from it
@@ -51,7 +52,7 @@ type Book struct {
 
 // NewBook makes an empty book.
 func NewBook() *Book {
-	return &Book{accounts: make(map[Owner]*Account), labelledOf: make(map[string]int), most: MaxLabelled, mostOf: MaxLabelledOf}
+	return &Book{labelledOf: make(map[string]int), most: MaxLabelled, mostOf: MaxLabelledOf}
 }
 
 // Bound sets other bounds than MaxLabelled and MaxLabelledOf. Accounts that are
@@ -126,7 +127,7 @@ func (b *Book) peer(peers *[MaxClaims]*Account, i int, c *Claim) *Account {
 // find returns a claim's account, nil if it has no limits and never had. A
 // label beyond the bound gets the account that its tenant's further ones share.
 func (b *Book) find(c *Claim) (a *Account, changed bool) {
-	a = b.accounts[c.Owner]
+	a = b.accounts.Find(c.Owner)
 	if a == nil {
 		if len(c.Limits) == 0 && len(c.Asked) == 0 {
 			return nil, false
@@ -151,12 +152,12 @@ func (b *Book) create(o Owner, counters int) *Account {
 	b.evict(2)
 	if o.labelled() && (b.labelled >= b.most || b.labelledOf[o.ID] >= b.mostOf) {
 		o = o.further()
-		if a := b.accounts[o]; a != nil {
+		if a := b.accounts.Find(o); a != nil {
 			return a
 		}
 	}
 	a := newAccount(o, counters, b.tick)
-	b.accounts[o] = a
+	b.accounts.Add(a)
 	b.order = append(b.order, a)
 	b.count(o, 1)
 	return a
@@ -193,7 +194,7 @@ func (b *Book) evict(n int) {
 		b.order[at] = b.order[last]
 		b.order[last] = nil
 		b.order = b.order[:last]
-		delete(b.accounts, a.owner)
+		b.accounts.Remove(a)
 		b.count(a.owner, -1)
 		a.forget()
 	}
@@ -226,7 +227,7 @@ func (b *Book) Seed(now, at time.Time, o Owner, l sluice.Limit) {
 	if !spans(l.Window) || l.Amount <= 0 {
 		return
 	}
-	a := b.accounts[o]
+	a := b.accounts.Find(o)
 	if a == nil {
 		a = b.create(o, 1)
 	}

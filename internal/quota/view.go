@@ -90,7 +90,7 @@ func (b *Book) View(now time.Time, a *Account, to []CounterView) []CounterView {
 }
 
 // Account finds an account by its owner, nil if it is not in memory.
-func (b *Book) Account(o Owner) *Account { return b.accounts[o] }
+func (b *Book) Account(o Owner) *Account { return b.accounts.Find(o) }
 
 // Scan calls f for every account in memory, in no order that matters, until f
 // returns false.

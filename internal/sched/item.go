@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"hash/maphash"
 	"math/bits"
 	"time"
 
@@ -100,6 +101,17 @@ type lineID struct {
 	key     sluice.KeyID
 	model   sluice.ModelID
 	size    int
+}
+
+// lineNames is how a queue finds lines. A project has few lanes.
+type lineNames struct{}
+
+func (lineNames) Name(l *line) lineID { return l.id }
+
+func (lineNames) Hash(seed maphash.Seed, id lineID) uint64 {
+	const odd = 0x9e3779b97f4a7c15
+	h := maphash.String(seed, string(id.key)) + id.project.order*odd
+	return h ^ (maphash.String(seed, string(id.model))+uint64(id.size))*odd
 }
 
 // insert puts an item in its place; most often that is the end.

@@ -45,13 +45,13 @@ func (q *Queue) lineOf(it *Item) *line {
 	if q.policy.FIFO {
 		id.size = 0
 	}
-	if l := q.lines[id]; l != nil {
+	if l := q.lines.Find(id); l != nil {
 		return l
 	}
 	n := q.nodeOf(p, ln)
 	l := take(&q.spare.lines)
 	*l = line{id: id, node: n, inNode: -1, inLot: -1, byNeed: [dimensions]int{-1, -1, -1}}
-	q.lines[id] = l
+	q.lines.Add(l)
 	n.all++
 	n.seat.lines++
 	ln.lines++
@@ -223,7 +223,7 @@ func (ln *lane) size() {
 
 // dropLine forgets a line that is empty, and what ends with it.
 func (q *Queue) dropLine(l *line) {
-	delete(q.lines, l.id)
+	q.lines.Remove(l)
 	n := l.node
 	s := n.seat
 	ln := s.lane

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"sluice"
+	"sluice/internal/byname"
 )
 
 // Bounds bounds a queue, or one tenant's part of it. A request fits if it does
@@ -67,7 +68,7 @@ type Queue struct {
 	made      uint64    // tenants so far
 
 	tenants directory
-	lines   map[lineID]*line
+	lines   byname.Index[lineID, line, lineNames]
 	lots    map[any][]*line // parked lines, by what they wait for
 	due     deadlines
 
@@ -101,11 +102,7 @@ type spare struct {
 
 // NewQueue makes an empty queue.
 func NewQueue(p Policy, total, perTenant Bounds) *Queue {
-	q := &Queue{
-		lines: make(map[lineID]*line),
-		lots:  make(map[any][]*line),
-		below: allClasses,
-	}
+	q := &Queue{lots: make(map[any][]*line), below: allClasses}
 	for i := range q.classes {
 		q.classes[i].index = sluice.Class(i)
 	}

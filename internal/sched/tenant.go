@@ -191,7 +191,7 @@ func (q *Queue) newTenant(id tenantID, c *class) *tenant {
 		id: id.tenant, class: c, weight: 1, vt: never, order: q.made, seats: t.seats[:0], projects: t.projects[:0],
 		contract: q.contractOf(id.tenant), byLoad: -1, byIdle: -1, served: q.recall(id),
 	}
-	q.tenants.put(id, t)
+	q.tenants.add(t)
 	c.loads.Push(t)
 	return t
 }
@@ -230,11 +230,7 @@ func (q *Queue) forgetTenant(t *tenant) {
 	}
 	t.class.loads.Remove(t.byLoad)
 	q.remember(t)
-	id := tenantID{t.class.index, t.id}
-	if q.policy.FIFO {
-		id = tenantID{}
-	}
-	q.tenants.put(id, nil)
+	q.tenants.remove(t)
 	for len(t.projects) > 0 {
 		q.forgetProject(t.projects[len(t.projects)-1])
 	}
@@ -252,11 +248,6 @@ func (q *Queue) forgetProject(p *project) {
 		}
 	}
 	give(&q.spare.projects, p)
-}
-
-type tenantID struct {
-	class  sluice.Class
-	tenant sluice.TenantID
 }
 
 // byLoad puts the tenant that fills most of the queue on top.
