@@ -49,13 +49,16 @@ func (x *Index[K, E, N]) Find(name K) *E {
 	}
 }
 
-// Add adds an element. REQUIRES: there is none of its name.
-func (x *Index[K, E, N]) Add(e *E) {
+// Add adds an element. REQUIRES: there is none of its name. The hash that it returns is
+// for RemoveHashed.
+func (x *Index[K, E, N]) Add(e *E) (hash uint64) {
 	if 4*(x.n+1) > 3*len(x.slots) {
 		x.grow()
 	}
 	x.n++
-	x.put(slot[E]{x.names.Hash(x.seed, x.names.Name(e)), e})
+	hash = x.names.Hash(x.seed, x.names.Name(e))
+	x.put(slot[E]{hash, e})
+	return hash
 }
 
 // put places an element in the first free slot from that of its hash on.
@@ -82,9 +85,13 @@ func (x *Index[K, E, N]) grow() {
 }
 
 // Remove takes an element out. REQUIRES: it is in the index.
-func (x *Index[K, E, N]) Remove(e *E) {
+func (x *Index[K, E, N]) Remove(e *E) { x.RemoveHashed(e, x.names.Hash(x.seed, x.names.Name(e))) }
+
+// RemoveHashed is Remove of an element whose hash was kept, so that its name, which may
+// be long out of any cache, need not be read.
+func (x *Index[K, E, N]) RemoveHashed(e *E, hash uint64) {
 	mask := uint64(len(x.slots) - 1)
-	i := x.names.Hash(x.seed, x.names.Name(e)) & mask
+	i := hash & mask
 	for x.slots[i].e != e {
 		if x.slots[i].e == nil {
 			panic("byname: element is not in the index")

@@ -33,16 +33,20 @@ func TestIndexAgainstMap(t *testing.T) {
 
 func against[N byname.Names[string, thing]](t *rapid.T) {
 	var x byname.Index[string, thing, N]
-	model := map[string]*thing{}
+	model, hashes := map[string]*thing{}, map[string]uint64{}
 	for range rapid.IntRange(1, 200).Draw(t, "steps") {
 		name := rapid.StringMatching(`[ab]{0,6}`).Draw(t, "name")
 		switch have := model[name]; {
 		case have == nil:
 			model[name] = &thing{name}
-			x.Add(model[name])
+			hashes[name] = x.Add(model[name])
 		case rapid.Bool().Draw(t, "remove"):
 			delete(model, name)
-			x.Remove(have)
+			if rapid.Bool().Draw(t, "hashed") {
+				x.RemoveHashed(have, hashes[name])
+			} else {
+				x.Remove(have)
+			}
 		}
 		if x.Len() != len(model) {
 			t.Fatalf("%d elements, want %d", x.Len(), len(model))

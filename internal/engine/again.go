@@ -12,7 +12,7 @@ import (
 // next, and counts that against the budgets of all and of its tenant. Without one,
 // err is what refused to raise its hold, or else why says what was in the way.
 func (e *Engine) again(now time.Time, r *request) (to *pool, why route.Denied, err *sluice.Error) {
-	m, tenant := e.table.Models[r.call.Model], r.call.Principal.Tenant
+	m, tenant := e.modelOf(r), r.call.Principal.Tenant
 	if m == nil {
 		return nil, route.DeniedNowhere, nil
 	}

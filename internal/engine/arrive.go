@@ -22,6 +22,7 @@ func (e *Engine) Arrive(now time.Time, c Call) Verdict {
 		return Verdict{Err: err}
 	}
 	r := e.newRequest(now, &c)
+	r.table, r.model = e.table, m
 	r.under(m)
 	e.prefer(now, r, m)
 	e.open(now, r, m)

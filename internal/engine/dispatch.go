@@ -167,7 +167,7 @@ func (e *Engine) evacuate(now time.Time, p *pool) (moved bool) {
 // its model could ever serve; one that has only health in its way stays. It
 // reports whether the request moved.
 func (e *Engine) relocate(now time.Time, r *request) bool {
-	m := e.table.Models[r.call.Model]
+	m := e.modelOf(r)
 	if m == nil {
 		e.endWait(r, noBackend(r.call.Model))
 		return false
@@ -289,7 +289,7 @@ func (e *Engine) begin(now time.Time, r *request, i int) {
 		s.traffic.Began(now, r.away)
 	}
 	fallback, canary, evaluated, late := false, false, (*route.Evaluation)(nil), time.Duration(0)
-	if m := e.table.Models[r.call.Model]; m != nil {
+	if m := e.modelOf(r); m != nil {
 		fallback, canary, evaluated = m.IsFallback(p.id), m.Terms[p.id].IsCanary(), m.Evaluated[p.id]
 		late = r.hedgeAfter(m)
 	}
@@ -325,7 +325,7 @@ func (e *Engine) begin(now time.Time, r *request, i int) {
 // the one that it got, and that one's.
 func (e *Engine) candidates(now time.Time, r *request) []Candidate {
 	out, from := e.answers.candidates, len(e.answers.candidates)
-	if m := e.table.Models[r.call.Model]; m != nil && (m.Terms != nil || m.Locality != nil || m.Prefer != route.PreferNone || len(m.Pools) > 0 && m.Pools[0] != r.pool.id) {
+	if m := e.modelOf(r); m != nil && (m.Terms != nil || m.Locality != nil || m.Prefer != route.PreferNone || len(m.Pools) > 0 && m.Pools[0] != r.pool.id) {
 		out = e.unmet(r, m, out)
 		r.visit(m, "", func(id sluice.PoolID, fallback bool) bool {
 			p := e.byID[id]

@@ -99,11 +99,11 @@ func New(c Config) *Engine {
 		o.MaxExpired = DefaultMaxExpired
 	}
 	e := &Engine{
-		opts:     o,
-		book:     quota.NewBook(),
-		states:   make(states),
-		byID:     make(map[sluice.PoolID]*pool),
-		places:   make(map[sluice.BackendID]*route.Place),
+		opts:   o,
+		book:   quota.NewBook(),
+		states: make(states),
+		byID:   make(map[sluice.PoolID]*pool),
+		places: make(map[sluice.BackendID]*route.Place),
 	}
 	p, err := e.Prepare(c.Table)
 	if err != nil {

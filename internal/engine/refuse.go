@@ -256,7 +256,7 @@ func (e *Engine) waitedTooLong(now time.Time, r *request) *sluice.Error {
 	}
 	p := r.pool
 	if p.serves(now, r) < avoided {
-		if m := e.table.Models[r.call.Model]; m != nil {
+		if m := e.modelOf(r); m != nil {
 			return e.unserved(now, r, m)
 		}
 		return noBackend(r.call.Model)

@@ -40,6 +40,8 @@ type course struct {
 
 	cached sluice.Tokens // of its input, believed to be in the place's prefix cache
 
+	table    *route.Table                  // in which model was looked up
+	model    *route.Model                  // nil if the table has none
 	ordered  *route.Model                  // whose first pools order has; nil if there was no need
 	maxSpend sluice.Nano                   // the model's MaxSpend
 	risks    map[sluice.PoolID]sluice.Risk // the model's MaxRisk
@@ -139,6 +141,14 @@ func (r *request) ask(p *pool) route.Ask {
 		Dialect: r.call.Dialect, Needs: r.call.Needs, Policy: r.call.Principal.Policy, Work: r.call.Work, Free: r.call.Free,
 		Risk: r.call.Risk, MaxRisk: r.risks[p.id],
 	}
+}
+
+// modelOf is the request's model in the table in force, nil if that has none.
+func (e *Engine) modelOf(r *request) *route.Model {
+	if r.table != e.table {
+		r.table, r.model = e.table, e.table.Models[r.call.Model]
+	}
+	return r.model
 }
 
 // eligible is route.Eligible without the backends that failed this request and, as

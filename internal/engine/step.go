@@ -21,7 +21,7 @@ const (
 // held in steps: it stops with the connection, and all that it bills shows in the
 // stream as it comes.
 func (e *Engine) steps(r *request) bool {
-	m := e.table.Models[r.call.Model]
+	m := e.modelOf(r)
 	if !r.call.Counted || !r.call.Streaming || m == nil {
 		return false
 	}

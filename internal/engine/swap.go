@@ -69,7 +69,7 @@ func (e *Engine) Swap(now time.Time, plan *Plan) {
 		p.queue.UnparkAll()
 		p.queue.Regroup(func(it *sched.Item) sched.Set {
 			r := it.Value.(*request)
-			if m := e.table.Models[r.call.Model]; m != nil {
+			if m := e.modelOf(r); m != nil {
 				r.under(m)
 			}
 			return p.set(r)

@@ -61,8 +61,8 @@ func (o Owner) Compare(p Owner) int {
 }
 
 // Account is the counters of one owner. What a dispatch looks at comes first, then what
-// every reservation does, and the counters lie behind it in the same piece of memory:
-// see newAccount. What is seldom looked at is elsewhere.
+// every reservation does. The counters, and behind them what is seldom looked at, lie
+// in the same piece of memory: see newAccount.
 type Account struct {
 	gauges   [numGauges]gauge
 	at       int64          // tick to which it has been brought: see refresh
@@ -118,23 +118,26 @@ func newAccount(o Owner, counters int, tick int64) (a *Account) {
 		m := new(struct {
 			Account
 			c [2]counter
+			p particulars
 		})
-		a, m.counters = &m.Account, m.c[:0]
+		a, m.counters, m.more = &m.Account, m.c[:0], &m.p
 	case counters <= 4:
 		m := new(struct {
 			Account
 			c [4]counter
+			p particulars
 		})
-		a, m.counters = &m.Account, m.c[:0]
+		a, m.counters, m.more = &m.Account, m.c[:0], &m.p
 	default:
 		m := new(struct {
 			Account
 			c [6]counter
+			p particulars
 		})
-		a, m.counters = &m.Account, m.c[:0]
+		a, m.counters, m.more = &m.Account, m.c[:0], &m.p
 	}
 	a.owner, a.at = o, tick
-	a.more = &particulars{born: tick, used: tick}
+	a.more.born, a.more.used = tick, tick
 	return a
 }
 

@@ -43,6 +43,7 @@ type Book struct {
 	hand     int        // the next account to be looked at for eviction
 	base     time.Time  // the first moment seen; ticks count from it
 	tick     int64      // nanoseconds since base, never going back
+	seen     time.Time  // the last moment that was passed
 	calendar calendar
 
 	labelled     int            // accounts that callers name
@@ -66,6 +67,10 @@ func (b *Book) Len() int { return len(b.order) }
 // passes an older moment, changes nothing: no bucket refills by it and no window
 // reopens.
 func (b *Book) advance(now time.Time) {
+	if now == b.seen && !b.base.IsZero() {
+		return // the steps of a request come at one moment
+	}
+	b.seen = now
 	if b.base.IsZero() {
 		b.base = now
 	}

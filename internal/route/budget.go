@@ -1,9 +1,11 @@
 package route
 
 import (
+	"hash/maphash"
 	"time"
 
 	"sluice"
+	"sluice/internal/byname"
 )
 
 // RetryPolicy bounds the attempts that follow failed ones. Zero fields take the
@@ -99,7 +101,7 @@ type Retries struct {
 	at     int64     // the latest sub-bucket seen
 	fleet  window
 
-	tenants        map[sluice.TenantID]*retrier
+	tenants        byname.Index[sluice.TenantID, retrier, retriers]
 	newest, oldest *retrier // by their last attempt
 	others         window   // of tenants for which there is no room
 }
@@ -109,6 +111,15 @@ type retrier struct {
 	id           sluice.TenantID
 	window       window
 	newer, older *retrier
+}
+
+// retriers is how the budgets of tenants are found.
+type retriers struct{}
+
+func (retriers) Name(t *retrier) sluice.TenantID { return t.id }
+
+func (retriers) Hash(seed maphash.Seed, id sluice.TenantID) uint64 {
+	return maphash.String(seed, string(id))
 }
 
 // Configure puts a policy into force. What was counted stays.
@@ -194,26 +205,25 @@ func (r *Retries) LeftOn(now time.Time, p *Place) (int64, bool) {
 // of finds or makes a tenant's window, as the newest. Where there is no room for
 // it, and none is idle, it is the one that the others share.
 func (r *Retries) of(id sluice.TenantID) *window {
-	t := r.tenants[id]
+	if r.newest != nil && r.newest.id == id {
+		return &r.newest.window
+	}
+	t := r.tenants.Find(id)
 	switch {
-	case t != nil && t == r.newest:
-		return &t.window
 	case t != nil:
 		r.unlink(t)
-	case len(r.tenants) < MaxRetryTenants:
+	case r.tenants.Len() < MaxRetryTenants:
 		t = &retrier{id: id}
+		r.tenants.Add(t)
 	case r.oldest.window.idle(r.at):
 		t = r.oldest
 		r.unlink(t)
-		delete(r.tenants, t.id)
+		r.tenants.Remove(t)
 		*t = retrier{id: id}
+		r.tenants.Add(t)
 	default:
 		return &r.others
 	}
-	if r.tenants == nil {
-		r.tenants = make(map[sluice.TenantID]*retrier)
-	}
-	r.tenants[id] = t
 	t.older, r.newest = r.newest, t
 	if t.older == nil {
 		r.oldest = t

@@ -256,7 +256,7 @@ func TestRetryTenantsAreBounded(t *testing.T) {
 		r.First(now, id(i), p)
 		r.Admit(now, id(i))
 	}
-	if n := len(r.tenants); n != MaxRetryTenants {
+	if n := r.tenants.Len(); n != MaxRetryTenants {
 		t.Fatalf("%d tenants are remembered", n)
 	}
 	if r.others.retries != 2 || r.of(id(MaxRetryTenants)) != &r.others {
@@ -264,7 +264,7 @@ func TestRetryTenantsAreBounded(t *testing.T) {
 	}
 	r.First(now.Add(RetryWindow), id(0), p) // 1 is the oldest by now
 	r.First(now.Add(RetryWindow+bucketSpan), id(MaxRetryTenants), p)
-	if r.tenants[id(1)] != nil || r.tenants[id(0)] == nil || r.tenants[id(MaxRetryTenants)] == nil || len(r.tenants) != MaxRetryTenants {
+	if r.tenants.Find(id(1)) != nil || r.tenants.Find(id(0)) == nil || r.tenants.Find(id(MaxRetryTenants)) == nil || r.tenants.Len() != MaxRetryTenants {
 		t.Error("the one that was idle for longest did not make room")
 	}
 }

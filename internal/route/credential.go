@@ -120,6 +120,11 @@ func (l *lane) usable(now time.Time) bool {
 	return !now.Before(l.paused) && l.shared.Usable(now) && l.own.Usable(now)
 }
 
+// sound reports whether the lane is usable whatever the time.
+func (l *lane) sound() bool {
+	return !l.gone && l.paused.IsZero() && l.shared.state == "" && l.own.state == ""
+}
+
 // until is when it may be used again, as far as that is by time alone.
 func (l *lane) until() time.Time {
 	t := l.paused

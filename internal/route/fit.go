@@ -9,6 +9,9 @@ import (
 // Fit tells why the backend may be given nothing at all now, Chosen if it may.
 func (p *Place) Fit(now time.Time) Left {
 	now = p.tick(now)
+	if p.Health.sound() && !p.shunned && len(p.lanes) > 0 && p.lanes[0].sound() {
+		return Chosen // most often
+	}
 	switch {
 	case p.Health.off:
 		return Chosen

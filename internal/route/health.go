@@ -66,6 +66,9 @@ func (h *Health) Usable(now time.Time) bool {
 	return true
 }
 
+// sound reports whether the backend is usable whatever the time.
+func (h *Health) sound() bool { return h.phase != open && h.paused.IsZero() }
+
 // Cooling reports whether the backend is kept out, and until when. A probe that
 // runs has no end: its own end decides.
 func (h *Health) Cooling(now time.Time) (until time.Time, cooling bool) {

@@ -86,6 +86,7 @@ func (it *Item) size() int { return bits.Len64(uint64(max(it.Need[KV], 0))) / 2 
 // line is the items of one flow, size class and lane, in order.
 type line struct {
 	id         lineID
+	hash       uint64 // of id
 	node       *node
 	head, tail *Item
 	on         any // what it is parked on; nil: ready

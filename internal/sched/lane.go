@@ -51,7 +51,7 @@ func (q *Queue) lineOf(it *Item) *line {
 	n := q.nodeOf(p, ln)
 	l := take(&q.spare.lines)
 	*l = line{id: id, node: n, inNode: -1, inLot: -1, byNeed: [dimensions]int{-1, -1, -1}}
-	q.lines.Add(l)
+	l.hash = q.lines.Add(l)
 	n.all++
 	n.seat.lines++
 	ln.lines++
@@ -223,7 +223,7 @@ func (ln *lane) size() {
 
 // dropLine forgets a line that is empty, and what ends with it.
 func (q *Queue) dropLine(l *line) {
-	q.lines.Remove(l)
+	q.lines.RemoveHashed(l, l.hash)
 	n := l.node
 	s := n.seat
 	ln := s.lane
