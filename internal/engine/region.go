@@ -151,7 +151,7 @@ func (e *Engine) nextPool(now time.Time, r *request, m *route.Model, least servi
 func (e *Engine) bringHome(now time.Time, guests *pool) (moved bool) {
 	for _, it := range guests.queue.Stranded(func(*sched.Set) bool { return true }) {
 		r := it.Value.(*request)
-		m := e.table.Models[r.call.Model]
+		m := e.modelOf(r)
 		if m == nil || m.Locality == nil {
 			continue
 		}
