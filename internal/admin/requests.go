@@ -113,6 +113,9 @@ type Attempt struct {
 	FirstSeconds      float64     `json:"first_token_seconds,omitempty"`
 	Seconds           float64     `json:"duration_seconds"`
 	Charge            Charge      `json:"charge"`
+	Hedge             bool        `json:"hedge,omitempty" doc:"Begun beside the attempt before it, whose first content was late; the one that lost ended with lost_race"`
+	HedgedAfterMS     int64       `json:"hedged_after_ms,omitempty" doc:"When its first content was late, in milliseconds from its begin"`
+	HedgeDenied       string      `json:"hedge_denied,omitempty" doc:"Why it got no hedge then: as retry_denied, or no_place, where no other backend had a place to spare"`
 	Fallback          bool        `json:"fallback,omitempty" doc:"Not one of the model's first pools"`
 	Needs             string      `json:"needs,omitempty" doc:"What the request needs of a backend"`
 	Risk              string      `json:"risk,omitempty" doc:"The label of the request: low, normal or high"`
@@ -203,7 +206,7 @@ func chargeOf(u *sluice.Usage, cost, high sluice.Nano, version string) Charge {
 // explanationOf tells a request from its entries, which are ordered by attempt
 // and not empty.
 func explanationOf(entries []ledger.Entry) Explanation {
-	last := &entries[len(entries)-1]
+	last := final(entries)
 	var whole ledger.Sum
 	for i := range entries {
 		whole.Add(&entries[i])
@@ -225,6 +228,17 @@ func explanationOf(entries []ledger.Entry) Explanation {
 	}
 	x.Total = chargeOf(&whole.Usage, whole.Cost, whole.CostHigh, last.PriceVersion)
 	return x
+}
+
+// final is the entry that closed the request, which is not the last where a hedge lost;
+// while there is none, the last.
+func final(entries []ledger.Entry) *ledger.Entry {
+	for i := range entries {
+		if entries[i].Final {
+			return &entries[i]
+		}
+	}
+	return &entries[len(entries)-1]
 }
 
 func attemptOf(e *ledger.Entry) Attempt {
@@ -302,6 +316,9 @@ func (x *Explanation) decisions(at *Attempt, detail []byte) {
 	take("fallback", &at.Fallback)
 	take("message", &at.Message)
 	take("retry_denied", &at.RetryDenied)
+	take("hedge", &at.Hedge)
+	take("hedged_after_ms", &at.HedgedAfterMS)
+	take("hedge_denied", &at.HedgeDenied)
 	var rates map[string]int64 // nano-dollars per million
 	if take("rates", &rates); len(rates) > 0 {
 		at.Charge.Rates = make(map[string]string, len(rates))

@@ -188,6 +188,9 @@ func step(w io.Writer, s *admin.Attempt) {
 			via = fmt.Sprintf(" (fallback, %s scored %v on %s)", v.Suite, v.Score, v.Date)
 		}
 	}
+	if s.Hedge {
+		via += " (hedge)"
+	}
 	fmt.Fprintf(w, "%-11s%s in pool %s%s, %s\n", fmt.Sprintf("attempt %d", s.Attempt), s.Backend, s.Pool, via, how)
 	model := s.UpstreamModel
 	if s.ServedModel != "" && s.ServedModel != s.UpstreamModel {
@@ -199,6 +202,12 @@ func step(w io.Writer, s *admin.Attempt) {
 	fmt.Fprintf(w, "%-11smodel %s at %s\n", "", model, s.Provider)
 	if s.FirstSeconds > 0 {
 		fmt.Fprintf(w, "%-11sfirst token %s after arrival\n", "", span(s.FirstSeconds))
+	}
+	switch late := span(float64(s.HedgedAfterMS) / 1000); {
+	case s.HedgeDenied != "":
+		fmt.Fprintf(w, "%-11sno content after %s, no hedge: %s\n", "", late, s.HedgeDenied)
+	case s.HedgedAfterMS > 0:
+		fmt.Fprintf(w, "%-11sno content after %s: hedged\n", "", late)
 	}
 	if s.RetryDenied != "" {
 		fmt.Fprintf(w, "%-11sno further attempt: %s\n", "", s.RetryDenied)

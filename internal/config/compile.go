@@ -193,7 +193,7 @@ func (b *builder) pool(name string, p *Pool) {
 }
 
 func (b *builder) model(name string, m *Model) {
-	out := &route.Model{ID: sluice.ModelID(name), Limits: b.c.inForce(m.Limits), Terms: m.terms(), Sticky: m.Sticky.record(), Prefer: route.PreferNamed(string(m.Prefer)), MaxRisk: m.maxRisk(), MaxSpend: sluice.Nano(m.MaxSpend)}
+	out := &route.Model{ID: sluice.ModelID(name), Limits: b.c.inForce(m.Limits), Terms: m.terms(), Sticky: m.Sticky.record(), Prefer: route.PreferNamed(string(m.Prefer)), MaxRisk: m.maxRisk(), MaxSpend: sluice.Nano(m.MaxSpend), Hedge: m.hedge(b.c.Policy)}
 	for _, p := range m.Pools {
 		out.Pools = append(out.Pools, sluice.PoolID(p.Pool))
 	}

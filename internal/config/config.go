@@ -201,6 +201,7 @@ type Model struct {
 	Sticky   Sticky      `json:"sticky,omitempty" jsonschema:"what decides by weight and canary: request; run or user, so that the requests of a run or an end user go the same way, those without by themselves"`
 	Prefer   Prefer      `json:"prefer,omitempty" jsonschema:"what comes first, of the pools and of the backends of each: latency, where an answer is expected to be whole soonest, waiting included; or price, where the request is expected to cost least. The order of pools, and each pool's choice, decide between what is alike, and alone if left out"`
 	Fallback []Fallback  `json:"fallback,omitempty" jsonschema:"pools tried in order when an attempt failed before its first content"`
+	Hedge    *Hedge      `json:"hedge,omitempty" jsonschema:"a second attempt beside one whose first content is late; none if left out"`
 	MaxSpend Money       `json:"max_spend,omitempty" jsonschema:"most that one attempt may hold of a budget: a backend where it would hold more is left out, fallbacks too; no bound if left out"`
 	Limits   Limits      `json:"limits,omitempty" jsonschema:"limits of the model over all tenants"`
 }

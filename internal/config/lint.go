@@ -27,6 +27,7 @@ func (c *Config) Lint() Problems {
 		l.fallbacks(join("models", name), c.Models[name])
 		l.wayOut(join("models", name), name, c.Models[name])
 		l.terms(join("models", name), c.Models[name])
+		l.hedge(join("models", name), c.Models[name])
 		l.risks(join("models", name), name, c.Models[name])
 	}
 	for _, name := range sorted(c.Tenants) {

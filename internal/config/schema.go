@@ -133,6 +133,7 @@ func typeSchemas() map[reflect.Type]*jsonschema.Schema {
 		reflect.TypeFor[UnknownPrice](): {AnyOf: []*jsonschema.Schema{words("refuse"), ceiling}},
 		reflect.TypeFor[ModelPool]():    {AnyOf: []*jsonschema.Schema{{Type: "string"}, plainPool}},
 		reflect.TypeFor[Sticky]():       words(Sticky("").words()...),
+		reflect.TypeFor[HedgeAfter]():   pattern(span+`|p(100|[0-9]{1,2})(\.[0-9])?`, "p95"),
 		reflect.TypeFor[Prefer]():       words(route.Preferences()...),
 		reflect.TypeFor[Risk]():         words(Risk("").words()...),
 		reflect.TypeFor[APIKey]():       apiKeySchema(),

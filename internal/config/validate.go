@@ -243,6 +243,7 @@ func (v *validator) model(path, name string, m *Model) {
 		place[p.Pool] = "a first choice"
 	}
 	v.terms(path, m)
+	v.hedge(path, m)
 	for i, f := range m.Fallback {
 		at := index(join(path, "fallback"), i)
 		if _, given := v.pos[join(at, "pool")]; given {

@@ -71,6 +71,7 @@ type setup struct {
 	options func(*Options)
 	hooks   exchange.Hooks
 	retries route.RetryPolicy
+	hedge   *route.Hedging
 	hold    time.Duration // HoldTTL of the engine
 	longest time.Duration // of an attempt, as the engine is told
 	event   int           // bound of one event
@@ -137,7 +138,7 @@ func newRig(t *testing.T, s setup) *rig {
 	}
 	table := &route.Table{
 		Version: "t1", Retries: s.retries, Pools: map[sluice.PoolID]*route.Pool{"main": main},
-		Models: map[sluice.ModelID]*route.Model{"m": {ID: "m", Pools: []sluice.PoolID{"main"}}},
+		Models: map[sluice.ModelID]*route.Model{"m": {ID: "m", Pools: []sluice.PoolID{"main"}, Hedge: s.hedge}},
 	}
 	if len(spare.Backends) > 0 {
 		table.Pools["spare"] = spare

@@ -79,7 +79,7 @@ func (db *DB) Recent(ctx context.Context, q ledger.RecentQuery) (ledger.RecentPa
 // plainColumns are an entry's columns with an empty detail.
 var plainColumns = strings.Join(entryColumns[:len(entryColumns)-1], ", ") + ", ''"
 
-// whole adds to each final entry the request's earlier attempts, which few have.
+// whole adds to each final entry the request's other attempts, which few have.
 func (db *DB) whole(ctx context.Context, finals []ledger.Entry) ([]ledger.Sum, error) {
 	sums := make([]ledger.Sum, len(finals))
 	at := make(map[sluice.RequestID]int)
@@ -87,7 +87,7 @@ func (db *DB) whole(ctx context.Context, finals []ledger.Entry) ([]ledger.Sum, e
 	var ids []any
 	for i := range finals {
 		sums[i].Add(&finals[i])
-		if finals[i].Attempt > 1 {
+		if finals[i].Attempt > 0 { // a hedge that lost has a number after it
 			at[finals[i].Request] = i
 			ids = append(ids, string(finals[i].Request))
 			marks = append(marks, fmt.Sprintf("$%d", len(ids)))

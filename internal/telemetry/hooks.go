@@ -49,6 +49,7 @@ func (h Hooks) Exchange() exchange.Hooks {
 			h.Log.Warn("the provider refused a credential, or its account is spent", slog.String("backend", string(b)), slog.String("credential", key), slog.String("code", Clean(code)))
 		},
 		Retry:    h.Metrics.Retry,
+		Hedge:    h.Metrics.Hedge,
 		Unmarked: func(b sluice.BackendID) { h.Metrics.unmarked.WithLabelValues(string(b)).Inc() },
 		Panic: func(id sluice.RequestID, value any, stack []byte) {
 			h.Metrics.panics.Inc()

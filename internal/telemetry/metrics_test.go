@@ -207,6 +207,25 @@ func TestDoc(t *testing.T) {
 	}
 }
 
+// Hedges are counted by the backend that was late.
+func TestHedges(t *testing.T) {
+	m := New(Options{})
+	m.Declare(table())
+	m.Hedge("gpu-a", "won")
+	m.Hedge("gpu-a", string(route.DeniedPlace))
+	m.Hedge("elsewhere", "won")
+	_, text := series(t, m)
+	for _, want := range []string{
+		`sluice_hedges_total{backend="gpu-a",result="won"} 1`,
+		`sluice_hedges_total{backend="gpu-a",result="no_place"} 1`,
+		`sluice_hedges_total{backend="other",result="won"} 1`,
+	} {
+		if !strings.Contains(text, want+"\n") {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+}
+
 // What is decided of retries is counted by the backend that failed, and what is left
 // of the budget shows as long as there is one.
 func TestRetries(t *testing.T) {
