@@ -69,7 +69,8 @@
 //
 // # Concurrency
 //
-// One mutex, held for the encoding and one write. Two goroutines, the syncer and
+// One mutex, held for the encoding and one write. An fsync runs in the kernel, and its
+// end is waited for as for a socket (Linux; else it is called). Two goroutines, the syncer and
 // the drainer, are joined by [Journal.Close]. A lock file keeps a second process
 // out of the directory.
 //

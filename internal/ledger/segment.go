@@ -28,7 +28,7 @@ func OpenFile(path string, flag int) (File, error) {
 	if err != nil {
 		return nil, err // not a typed nil
 	}
-	return f, nil
+	return newFile(f), nil
 }
 
 // lsn is a position in the journal: segment number and offset in it. Positions
