@@ -221,10 +221,12 @@ func (in *inserter) here(ctx context.Context, n, most int, arg func(args []any, 
 	return changed, err
 }
 
-// insertHereSQL is insertSQL with parameters that have no numbers.
+// insertHereSQL is insertSQL with parameters that have no numbers. OR FAIL: what fails
+// has the whole transaction rolled back, so that SQLite need not keep what a statement
+// changed in order to take back that one alone.
 func insertHereSQL(table string, columns []string, rows int) string {
 	row := "(" + strings.Repeat("?, ", len(columns)-1) + "?)"
-	return "INSERT INTO " + table + " (" + strings.Join(columns, ", ") + ") VALUES " + strings.Repeat(row+", ", rows-1) + row
+	return "INSERT OR FAIL INTO " + table + " (" + strings.Join(columns, ", ") + ") VALUES " + strings.Repeat(row+", ", rows-1) + row
 }
 
 // collect scans all rows and closes them.
