@@ -49,6 +49,7 @@ func New(o Options) (*API, error) {
 	a.registerUsage(api)
 	a.registerRequests(api)
 	a.registerStatus(api)
+	a.registerBackends(api)
 	a.registerQueue(api)
 	a.registerCapacity(api)
 	describeProblems(api.OpenAPI())

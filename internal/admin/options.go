@@ -74,6 +74,9 @@ type Options struct {
 	View func(limit int) engine.View
 	// Look is a closer picture of one pool, tenant or request (admit.Gate.Look).
 	Look func(z engine.Zoom, limit int) engine.View
+	// Operate carries out an order about a backend or a credential and reports whether
+	// that changed anything (admit.Gate.Operate).
+	Operate func(o engine.Order) (changed bool, err error)
 	// Runtime is the rest of the status.
 	Runtime func() Runtime
 	// Flush waits until everything settled so far is in the ledger

@@ -90,7 +90,7 @@ type PoolStatus struct {
 // BackendStatus is one backend's load and health.
 type BackendStatus struct {
 	Backend        string        `json:"backend"`
-	Health         string        `json:"health" doc:"healthy, cooling, probing, ramping, held, avoided, parked or disabled"`
+	Health         string        `json:"health" doc:"healthy, cooling, probing, ramping, held, avoided, parked, disabled or drained"`
 	Share          float64       `json:"share" doc:"Part of its share of requests that it may have, less than 1 while it comes back"`
 	Domain         string        `json:"domain,omitempty" doc:"Failure domain"`
 	Running        int64         `json:"running"`

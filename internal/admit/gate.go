@@ -318,6 +318,17 @@ func (g *Gate) Observe(s engine.Signal) {
 	g.tell(told)
 }
 
+// Operate carries out an operator's order; see engine.Engine.Operate.
+func (g *Gate) Operate(o engine.Order) (changed bool, err error) {
+	g.mu.Lock()
+	now := time.Now()
+	changed, err = g.eng.Operate(now, o)
+	told := g.advance(now)
+	g.mu.Unlock()
+	g.tell(told)
+	return changed, err
+}
+
 // Dump is a bounded picture of all pools; see engine.Engine.Dump.
 func (g *Gate) Dump(limit int) engine.View { return g.Look(engine.Zoom{}, limit) }
 

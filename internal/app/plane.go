@@ -67,7 +67,7 @@ func (a *App) adminOptions(db *store.DB, hasher auth.Hasher) admin.Options {
 	return admin.Options{
 		Plans: db, Tenants: db, Keys: db, Ledger: db,
 		Admin: a.keeper.Admin, Declared: a.keeper.Declared, Changed: a.keeper.Refresh, Hasher: hasher,
-		View: a.gate.Dump, Look: a.gate.Look, Runtime: a.runtime, Flush: a.journal.Flush, Reload: a.reload,
+		View: a.gate.Dump, Look: a.gate.Look, Operate: a.gate.Operate, Runtime: a.runtime, Flush: a.journal.Flush, Reload: a.reload,
 		HasModel: func(name string) bool {
 			_, ok := a.snapshot.Load().Table.Models[sluice.ModelID(name)]
 			return ok

@@ -39,6 +39,7 @@ type root struct {
 	Explain explainCmd `cmd:"" help:"Why a request went as it did."`
 	Status  statusCmd  `cmd:"" help:"What waits, what runs, what is broken. Exits 6 when degraded."`
 	Ledger  ledgerCmd  `cmd:"" help:"The ledger."`
+	Backend backendCmd `cmd:"" help:"Backends and their credentials: what is out, drain and undrain, enable."`
 	Config  configCmd  `cmd:"" help:"The configuration."`
 
 	Tabletop tabletopCmd `cmd:"" help:"Rehearse an overload: play a scenario on the code that serves production, under virtual time."`

@@ -43,6 +43,6 @@ func outText(b *strings.Builder, s *admin.Status) {
 		if c.Backend != "" {
 			at = " at backend " + plain(c.Backend)
 		}
-		fmt.Fprintf(b, "credential %s is %s%s: %s; it is tried again in %s, or at once after sluice reload\n", plain(c.Credential), c.State, at, why, span(c.RetryInSeconds))
+		fmt.Fprintf(b, "credential %s is %s%s: %s; it is tried again in %s, or at once after sluice backend enable\n", plain(c.Credential), c.State, at, why, span(c.RetryInSeconds))
 	}
 }

@@ -86,6 +86,9 @@ func (e *Engine) health(now time.Time, v *View, limit int) {
 			e.keyViews = pl.Keys(now, e.keyViews[:0])
 			for i := range e.keyViews {
 				k := &e.keyViews[i]
+				if k.Paused && len(v.Cooling) < limit {
+					v.Cooling = append(v.Cooling, CredentialView{ID: k.ID, Backend: pl.Backend.ID, State: k.State, RetryIn: max(0, k.Until.Sub(now))})
+				}
 				if len(pl.Backend.Keys) == 0 && k.State == route.CredentialUsable || !k.Here && seen[k.ID] || len(v.Credentials) >= limit {
 					continue
 				}

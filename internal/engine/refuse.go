@@ -175,7 +175,7 @@ func tooLong(p *pool, wait, most time.Duration) *sluice.Error {
 
 // unserved says why no backend of a model can take a request.
 func (e *Engine) unserved(now time.Time, r *request, m *route.Model) *sluice.Error {
-	var seen map[route.Left]bool
+	seen := make(map[route.Left]bool)
 	var back time.Time // when the first one that cools gets a probe
 	var longest sluice.Tokens
 	var without lacking
@@ -188,6 +188,10 @@ func (e *Engine) unserved(now time.Time, r *request, m *route.Model) *sluice.Err
 			left := r.eligible(pl.Backend, &ask)
 			if left == route.Chosen {
 				left = route.LeftUnhealthy
+				if pl.Drained { // nobody knows until when
+					seen[left] = true
+					continue
+				}
 				until, _ := pl.Cooling(now)
 				if pl.Fit(now) == route.LeftParked { // an operator may mend it at any moment
 					until = now.Add(min(until.Sub(now), keyDrain))
@@ -195,9 +199,6 @@ func (e *Engine) unserved(now time.Time, r *request, m *route.Model) *sluice.Err
 				if back.IsZero() || until.Before(back) {
 					back = until
 				}
-			}
-			if seen == nil {
-				seen = make(map[route.Left]bool)
 			}
 			seen[left] = true
 			if left == route.LeftContext {
@@ -210,7 +211,9 @@ func (e *Engine) unserved(now time.Time, r *request, m *route.Model) *sluice.Err
 	switch {
 	case seen[route.LeftUnhealthy]:
 		err := noBackend(m.ID)
-		err.RetryAfter, err.Expected = max(0, back.Sub(now)), true
+		if !back.IsZero() {
+			err.RetryAfter, err.Expected = max(0, back.Sub(now)), true
+		}
 		return err
 	case seen[route.LeftLacks]:
 		return without.capability(m.ID)

@@ -37,6 +37,7 @@ type View struct {
 
 	Domains     []DomainView     // by name; of the zoom on all pools
 	Credentials []CredentialView // likewise
+	Cooling     []CredentialView // that one backend has asked to be left alone with (429), until RetryIn
 	Regions     []RegionView     // by name, where some model has a locality; likewise
 
 	Pools    []PoolView

@@ -15,7 +15,7 @@ type Left string
 const (
 	Chosen        Left = ""
 	LeftDialect   Left = "dialect"      // it speaks another than the client
-	LeftDrained   Left = "drained"      // weight 0
+	LeftDrained   Left = "drained"      // weight 0, or by an operator
 	LeftRegion    Left = "region"       // the caller's requests may not go to where it runs
 	LeftProvider  Left = "provider"     // likewise, to whose it is
 	LeftRisk      Left = "risk"         // the request carries a higher label than it, or its pool for this model, takes

@@ -9,10 +9,12 @@ import (
 // Fit tells why the backend may be given nothing at all now, Chosen if it may.
 func (p *Place) Fit(now time.Time) Left {
 	now = p.tick(now)
-	if p.Health.sound() && !p.shunned && len(p.lanes) > 0 && p.lanes[0].sound() {
+	if p.Health.sound() && !p.Drained && !p.shunned && len(p.lanes) > 0 && p.lanes[0].sound() {
 		return Chosen // most often
 	}
 	switch {
+	case p.Drained:
+		return LeftDrained
 	case p.Health.off:
 		return Chosen
 	case !p.Health.Usable(now):
@@ -93,11 +95,13 @@ func (p *Place) RampEnds(now time.Time) (time.Time, bool) {
 // State is how the backend is, in a word: "healthy"; "cooling", its breaker being
 // open or having asked for a pause; "probing"; "ramping"; "held", in use though it
 // fails, since its pool has no other; "avoided", its failure domain having failed;
-// "parked" or "disabled", for want of a credential.
+// "parked" or "disabled", for want of a credential; "drained", by an operator.
 func (p *Place) State(now time.Time) string {
 	now = p.tick(now)
 	h := &p.Health
 	switch {
+	case p.Drained:
+		return "drained"
 	case h.off:
 		return "healthy"
 	case h.probing:

@@ -253,6 +253,24 @@ func (p *Place) Spent(now time.Time, key string, d time.Duration) (changed bool)
 	return l != nil && l.shared.Park(now, d)
 }
 
+// Enable makes a credential usable that was out here, and everywhere, that was out
+// altogether. It reports whether it was, and whether the backend has it.
+func (p *Place) Enable(now time.Time, key string, everywhere bool) (was, has bool) {
+	p.tick(now)
+	for _, l := range p.lanes {
+		if l.gone || l.key.ID != key {
+			continue
+		}
+		own, _ := l.own.State()
+		shared, _ := l.shared.State()
+		was, has = own != CredentialUsable || everywhere && shared != CredentialUsable, true
+		if l.own.Enable(); everywhere {
+			l.shared.Enable()
+		}
+	}
+	return was, has
+}
+
 // pauseLane keeps a credential out of use here for a while: the provider asked for
 // it. It only lengthens.
 func (p *Place) pauseLane(now time.Time, l *lane, d time.Duration) (longer bool) {

@@ -14,6 +14,7 @@ type Place struct {
 	Backend *Backend
 	Health  Health
 	Retired bool // no longer in the table: it finishes what it runs
+	Drained bool // an operator keeps new attempts from it
 
 	// Credentials are those of all places; nil keeps the place's own.
 	Credentials *Credentials

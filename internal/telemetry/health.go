@@ -122,6 +122,7 @@ var words = map[string]string{
 	"avoided":  "avoided: its failure domain has failed",
 	"disabled": "refused by its provider: exchange the credential and reload",
 	"parked":   "left alone: the allowance of its credential is spent",
+	"drained":  "drained by an operator: it takes no new requests",
 	"failed":   "failed: nothing of it takes requests",
 }
 
