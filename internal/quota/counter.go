@@ -97,7 +97,9 @@ func (c *counter) roll(window int64) {
 func (c *counter) refill(l *sluice.Limit, elapsed int64) {
 	if c.level >= l.Amount { // most often
 		c.part = 0
-		c.forfeit(l.Amount)
+		if c.returnable > 0 {
+			c.forfeit(l.Amount)
+		}
 		return
 	}
 	p := uint64(period(l.Window))
@@ -105,16 +107,15 @@ func (c *counter) refill(l *sluice.Limit, elapsed int64) {
 	lo, carry := bits.Add64(lo, uint64(c.part), 0)
 	hi += carry
 	missing := uint64(l.Amount) - uint64(c.level) // right for a negative level too
-	units, rest := missing, uint64(0)
-	if most, least := bits.Mul64(missing, p); hi < most || hi == most && lo < least { // else it fills, and a division is saved
-		units, rest = bits.Div64(hi, lo, p)
-	}
-	if units >= missing {
+	if most, least := bits.Mul64(missing, p); hi > most || hi == most && lo >= least {
 		c.level, c.part = l.Amount, 0
-	} else {
-		c.level += int64(units)
-		c.part = int64(rest)
+		c.overflow += c.returnable
+		c.returnable = 0
+		return
 	}
+	units, rest := bits.Div64(hi, lo, p)
+	c.level += int64(units)
+	c.part = int64(rest)
 	c.forfeit(l.Amount)
 }
 
@@ -138,8 +139,13 @@ func (c *counter) refillTime(l *sluice.Limit, level int64) time.Duration {
 	if hi >= uint64(l.Amount) {
 		return math.MaxInt64
 	}
-	q, r := bits.Div64(hi, lo, uint64(l.Amount))
-	if r != 0 {
+	var q, rest uint64
+	if hi == 0 { // most often, and a division of half the width
+		q, rest = lo/uint64(l.Amount), lo%uint64(l.Amount)
+	} else {
+		q, rest = bits.Div64(hi, lo, uint64(l.Amount))
+	}
+	if rest != 0 {
 		q++
 	}
 	return time.Duration(min(q, math.MaxInt64))
@@ -183,7 +189,10 @@ func (c *counter) freeIn(l *sluice.Limit, window int64) int64 {
 // fits reports whether h can be taken now. What takes nothing always fits, even
 // in debt, but nothing does after a run's time.
 func (c *counter) fits(l *sluice.Limit, h int64) bool {
-	if l.Dimension == sluice.RunTime {
+	switch {
+	case bucket(l.Window):
+		return h <= 0 || c.level >= h
+	case l.Dimension == sluice.RunTime:
 		return c.level < l.Amount
 	}
 	return h <= 0 || c.free(l) >= h

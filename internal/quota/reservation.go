@@ -123,9 +123,9 @@ func (r *Reservation) close() {
 // go on as if it had been refused, but for windows, which count what is used.
 func (b *Book) Reserve(now time.Time, r *Reservation, need, least Amounts) *Refusal {
 	b.advance(now)
-	b.refresh(r)
 	fits, shadows := true, true
 	for n, a := range r.Accounts() {
+		a.refresh(b.tick, &b.calendar)
 		switch {
 		case a.admits(&need, &least):
 		case r.isShadow(n):

@@ -21,7 +21,8 @@ func (b *Book) Limits(now time.Time, r *Reservation, to []LimitState) []LimitSta
 	b.advance(now)
 	var ends [sluice.NumWindows]time.Duration // of windows, once they were asked for
 	for n, a := range r.Accounts() {
-		if a.owner.Scope > sluice.ScopeTenantModel || r.isShadow(n) {
+		scope := a.owner.Scope
+		if scope > sluice.ScopeTenantModel || r.isShadow(n) {
 			continue
 		}
 		a.refresh(b.tick, &b.calendar)
@@ -31,7 +32,7 @@ func (b *Book) Limits(now time.Time, r *Reservation, to []LimitState) []LimitSta
 			l := &a.rows[i]
 			if l.Dimension.Gauge() {
 				if l.Amount > 0 {
-					to = append(to, LimitState{Scope: a.owner.Scope, Limit: *l, Remaining: max(0, a.gauges[gaugeOf(l.Dimension)].free())})
+					to = append(to, LimitState{Scope: scope, Limit: *l, Remaining: max(0, a.gauges[gaugeOf(l.Dimension)].free())})
 				}
 				continue
 			}
@@ -42,7 +43,7 @@ func (b *Book) Limits(now time.Time, r *Reservation, to []LimitState) []LimitSta
 			}
 			to = to[:len(to)+1]
 			s := &to[len(to)-1]
-			s.Scope, s.Limit, s.Remaining, s.Reset = a.owner.Scope, *l, max(0, c.free(l)), 0
+			s.Scope, s.Limit, s.Remaining, s.Reset = scope, *l, max(0, c.free(l)), 0
 			switch w := l.Window; {
 			case w == sluice.NoWindow || w == sluice.PerRun:
 			case !w.Fixed():
