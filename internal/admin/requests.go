@@ -122,6 +122,7 @@ type Attempt struct {
 	Canary            bool        `json:"canary,omitempty" doc:"In a canary pool"`
 	Prefer            string      `json:"prefer,omitempty" doc:"What the model prefers: latency or price"`
 	Preferred         []Preferred `json:"preferred,omitempty" doc:"The model's first pools in the order that this gave, canaries aside, as of the arrival or the attempt before"`
+	Away              bool        `json:"away,omitempty" doc:"In another region than its home, which was lost, came back still, or could not serve it in time"`
 	Evaluated         *Evaluation `json:"evaluated,omitempty" doc:"What said that a fallback can stand in"`
 	Candidates        []Candidate `json:"candidates,omitempty" doc:"Backends that were considered"`
 	Facts             any         `json:"facts,omitempty" doc:"What else was recorded of the decision"`
@@ -312,6 +313,7 @@ func (x *Explanation) decisions(at *Attempt, detail []byte) {
 	take("prefer", &at.Prefer)
 	take("preferred", &at.Preferred)
 	take("canary", &at.Canary)
+	take("away", &at.Away)
 	take("evaluated", &at.Evaluated)
 	take("fallback", &at.Fallback)
 	take("message", &at.Message)

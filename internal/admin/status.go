@@ -56,6 +56,7 @@ type Status struct {
 	Expired         int                `json:"expired" doc:"Expired holds that may still settle late"`
 	Pools           []PoolStatus       `json:"pools" doc:"Those with a backend that is not healthy first, then the busiest"`
 	MorePools       int                `json:"more_pools,omitempty" doc:"Pools beyond the limit, of at most 1000"`
+	Regions         []RegionStatus     `json:"regions,omitempty" doc:"Where some model has a locality"`
 	Domains         []DomainStatus     `json:"domains,omitempty" doc:"Failure domains, those that have failed first"`
 	MoreDomains     int                `json:"more_domains,omitempty" doc:"Beyond the limit"`
 	Credentials     []CredentialStatus `json:"credentials,omitempty" doc:"Of providers, those that are out first"`
@@ -167,6 +168,7 @@ func (a *API) statusNow(limit int) Status {
 	})
 	s.Pools, s.MorePools = cut(s.Pools, limit)
 	s.health(&v, limit)
+	s.regions(&v)
 	for i := range v.Top {
 		s.Top = append(s.Top, accountView(&v.Top[i]))
 	}

@@ -138,6 +138,7 @@ func (a *App) levels() telemetry.Levels {
 	l := telemetry.Levels{
 		JournalEntries: int(lag.Entries), JournalAge: lag.Age, JournalOpen: lag.Open,
 		Health:      telemetry.Health{Domains: view.Domains, Credentials: view.Credentials},
+		Regions:     view.Regions,
 		RetryBudget: view.Retries, RetryBudgetBounded: view.RetriesBounded,
 		Tenants: keys.Tenants(), Keys: keys.Keys(), Ready: a.ready.Load() && !a.draining.Load(),
 	}

@@ -17,6 +17,7 @@ type capacityCmd struct {
 	Plan     capacityPlanCmd     `cmd:"" default:"withargs" help:"Whether a fleet holds a demand: --rps R --input N --output M, or --mix FILE. The word plan may be left out."`
 	Forecast capacityForecastCmd `cmd:"" help:"What the ledger's history leads to, and when the fleet runs out."`
 	Allocate capacityAllocateCmd `cmd:"" help:"How the GPUs of a fleet are best shared between models."`
+	Regions  capacityRegionsCmd  `cmd:"" help:"What each region of a configuration has to spare, and who bears the loss of one."`
 	Profiles capacityProfilesCmd `cmd:"" help:"What replicas can do: illustrative figures to start from."`
 
 	Calibrate capacityCalibrateCmd `cmd:"" help:"Measure a live replica and fit a profile to it. It costs tokens; nobody else should use it meanwhile."`

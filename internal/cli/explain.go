@@ -191,6 +191,9 @@ func step(w io.Writer, s *admin.Attempt) {
 	if s.Hedge {
 		via += " (hedge)"
 	}
+	if s.Away {
+		via += " (away from home)"
+	}
 	fmt.Fprintf(w, "%-11s%s in pool %s%s, %s\n", fmt.Sprintf("attempt %d", s.Attempt), s.Backend, s.Pool, via, how)
 	model := s.UpstreamModel
 	if s.ServedModel != "" && s.ServedModel != s.UpstreamModel {

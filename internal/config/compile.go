@@ -114,6 +114,7 @@ func Compile(c *Config, o CompileOptions) (*Snapshot, error) {
 	for _, name := range sorted(c.Models) {
 		b.model(name, c.Models[name])
 	}
+	b.s.Table.Headroom = b.headrooms()
 	if len(c.Models) == 0 {
 		// A file that was cut short must not empty a running gateway.
 		b.problem("models", "declare at least one: models: {fast: {pools: [NAME]}}", "there are no models, so that nothing could be asked for")
@@ -193,7 +194,7 @@ func (b *builder) pool(name string, p *Pool) {
 }
 
 func (b *builder) model(name string, m *Model) {
-	out := &route.Model{ID: sluice.ModelID(name), Limits: b.c.inForce(m.Limits), Terms: m.terms(), Sticky: m.Sticky.record(), Prefer: route.PreferNamed(string(m.Prefer)), MaxRisk: m.maxRisk(), MaxSpend: sluice.Nano(m.MaxSpend), Hedge: m.hedge(b.c.Policy)}
+	out := &route.Model{ID: sluice.ModelID(name), Limits: b.c.inForce(m.Limits), Terms: m.terms(), Sticky: m.Sticky.record(), Prefer: route.PreferNamed(string(m.Prefer)), MaxRisk: m.maxRisk(), MaxSpend: sluice.Nano(m.MaxSpend), Hedge: m.hedge(b.c.Policy), Locality: b.locality(name)}
 	for _, p := range m.Pools {
 		out.Pools = append(out.Pools, sluice.PoolID(p.Pool))
 	}

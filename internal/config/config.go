@@ -21,7 +21,10 @@ type Config struct {
 	Log            Log      `json:"log,omitzero" jsonschema:"the log on standard error"`
 	Keys           Keys     `json:"keys,omitzero" jsonschema:"how keys are checked"`
 
-	Policy       Policy            `json:"policy,omitempty" jsonschema:"fair, or naive, to compare with: what most gateways do. Naive limits requests and spend alone, serves every pool in order of arrival at the backend with the fewest requests by weight, and retries twice: limits of tokens, concurrency and KV memory are not in force, nor are classes, weights, contracts, headroom, breakers and the retry budget"`
+	Region  string             `json:"region,omitempty" jsonschema:"where the gateway stands, for locality: {prefer: local}"`
+	Regions map[string]*Region `json:"regions,omitempty" jsonschema:"what each region has to spare for requests that are at home in another, by name"`
+
+	Policy       Policy            `json:"policy,omitempty" jsonschema:"fair, or naive, to compare with: what most gateways do. Naive limits requests and spend alone, serves every pool in order of arrival at the backend with the fewest requests by weight, and retries twice: limits of tokens, concurrency and KV memory are not in force, nor are classes, weights, contracts, headroom, localities, breakers and the retry budget"`
 	Retries      Retries           `json:"retries,omitzero" jsonschema:"attempts that follow failed ones"`
 	Breaker      Breaker           `json:"breaker,omitzero" jsonschema:"when a backend is left alone, and how it comes back"`
 	UnknownPrice UnknownPrice      `json:"unknown_price,omitzero" jsonschema:"what happens to a request whose backend has no price: refuse, or {ceiling: RATES}"`
@@ -142,6 +145,7 @@ type Pool struct {
 	Classes   map[string]ClassShare `json:"classes,omitempty" jsonschema:"how interactive, standard and batch share the pool; 60%, 30% and 10%, and 10% headroom for interactive, if left out"`
 	Contracts []Contract            `json:"contracts,omitempty" jsonschema:"capacity reserved for tenants, one contract each; what runs inside is first in line and counts to no share, what does not fit inside competes with the others"`
 	Choice    PoolChoice            `json:"choice,omitempty" jsonschema:"how one of its backends is chosen: least_loaded (running requests by weight), two_choices (of two at random, the one where it would have its first token sooner), affinity (that, or where its prefix is cached), round_robin, or best_match (the longest prefix whatever runs there: to compare with). affinity if that is given, else least_loaded"`
+	Locality  *Locality             `json:"locality,omitempty" jsonschema:"in which region requests are served, for the models whose first pool it is and that say nothing themselves"`
 	Affinity  *Affinity             `json:"affinity,omitempty" jsonschema:"keep requests to the backends whose prefix caches hold their prompts; for engines that you run"`
 	Work      Work                  `json:"work" zero:"meant" jsonschema:"what a token counts for in the work that classes, tenants and projects share by"`
 }
@@ -202,6 +206,7 @@ type Model struct {
 	Prefer   Prefer      `json:"prefer,omitempty" jsonschema:"what comes first, of the pools and of the backends of each: latency, where an answer is expected to be whole soonest, waiting included; or price, where the request is expected to cost least. The order of pools, and each pool's choice, decide between what is alike, and alone if left out"`
 	Fallback []Fallback  `json:"fallback,omitempty" jsonschema:"pools tried in order when an attempt failed before its first content"`
 	Hedge    *Hedge      `json:"hedge,omitempty" jsonschema:"a second attempt beside one whose first content is late; none if left out"`
+	Locality *Locality   `json:"locality,omitempty" jsonschema:"in which region its requests are served, and when they leave it; wherever the pools' order leads if left out"`
 	MaxSpend Money       `json:"max_spend,omitempty" jsonschema:"most that one attempt may hold of a budget: a backend where it would hold more is left out, fallbacks too; no bound if left out"`
 	Limits   Limits      `json:"limits,omitempty" jsonschema:"limits of the model over all tenants"`
 }

@@ -29,7 +29,9 @@ func (c *Config) Lint() Problems {
 		l.terms(join("models", name), c.Models[name])
 		l.hedge(join("models", name), c.Models[name])
 		l.risks(join("models", name), name, c.Models[name])
+		l.locality(name, c.Models[name])
 	}
+	l.regions()
 	for _, name := range sorted(c.Tenants) {
 		l.tenant(join("tenants", name), c.Tenants[name])
 	}

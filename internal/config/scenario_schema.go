@@ -23,7 +23,6 @@ func ScenarioSchema() ([]byte, error) {
 		reflect.TypeFor[Fine]():       text(`[0-9]+(\.[0-9]+)?(ps|ns|us|µs|ms|s)`, "76.3ns"),
 		reflect.TypeFor[TimeUnit]():   words(TimeUnit("").words()...),
 		reflect.TypeFor[FailReason](): words(FailReason("").words()...),
-		reflect.TypeFor[Names]():      {AnyOf: []*jsonschema.Schema{{Type: "string"}, {Type: "array", Items: &jsonschema.Schema{Type: "string"}}}},
 		reflect.TypeFor[Gateway]():    open,
 		reflect.TypeFor[Patch]():      open,
 	})

@@ -136,6 +136,10 @@ func typeSchemas() map[reflect.Type]*jsonschema.Schema {
 		reflect.TypeFor[HedgeAfter]():   pattern(span+`|p(100|[0-9]{1,2})(\.[0-9])?`, "p95"),
 		reflect.TypeFor[Prefer]():       words(route.Preferences()...),
 		reflect.TypeFor[Risk]():         words(Risk("").words()...),
+		reflect.TypeFor[Names]():        {AnyOf: []*jsonschema.Schema{{Type: "string"}, {Type: "array", Items: &jsonschema.Schema{Type: "string"}}}},
+		reflect.TypeFor[Figure]():       pattern(".+", "30"),
+		reflect.TypeFor[Headroom]():     pattern("(100|[0-9]{1,2})%|planner", "30%"),
+		reflect.TypeFor[Failover]():     words(Failover("").words()...),
 		reflect.TypeFor[APIKey]():       apiKeySchema(),
 		reflect.TypeFor[Fallback]():     {AnyOf: []*jsonschema.Schema{{Type: "string"}, plainFallback}},
 	}
@@ -282,7 +286,7 @@ func describe(t reflect.Type) string {
 		reflect.TypeFor[Time](): "moment", reflect.TypeFor[Secret](): "secret", reflect.TypeFor[Limits](): "limits", reflect.TypeFor[RunLimits](): "bounds of a run",
 		reflect.TypeFor[Price](): "price", reflect.TypeFor[UnknownPrice](): "unknown price", reflect.TypeFor[sluice.Class](): "class",
 		reflect.TypeFor[Fallback](): "name or mapping", reflect.TypeFor[ModelPool](): "name or mapping", reflect.TypeFor[APIKey](): "secret or mapping",
-		reflect.TypeFor[LogLevel](): "word",
+		reflect.TypeFor[LogLevel](): "word", reflect.TypeFor[Headroom](): "share or planner",
 	}
 	if name, ok := known[t]; ok {
 		return name

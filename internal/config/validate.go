@@ -57,6 +57,7 @@ func (v *validator) validate() {
 	for _, name := range sorted(v.c.Models) {
 		v.model(join("models", name), name, v.c.Models[name])
 	}
+	v.located()
 	for _, name := range sorted(v.c.Plans) {
 		v.plan(join("plans", name), name, v.c.Plans[name])
 	}

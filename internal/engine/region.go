@@ -69,7 +69,8 @@ func (e *Engine) nearest(now time.Time, r *request, m *route.Model, ids []sluice
 }
 
 // welcome reports whether a request may go to its home, as far as that comes back
-// still. REQUIRES: the request is in its home region. It counts the request.
+// still. REQUIRES: the request is in its home region. It counts the request, once: one
+// whose turn it was not stays away until all may return.
 func (e *Engine) welcome(now time.Time, r *request, m *route.Model) (yes bool) {
 	yes = true
 	r.visit(m, "", func(id sluice.PoolID, _ bool) bool {
@@ -81,7 +82,12 @@ func (e *Engine) welcome(now time.Time, r *request, m *route.Model) (yes bool) {
 		if s == nil {
 			return false
 		}
+		if r.declined && s.State(now, m.Locality.Returns()) == route.SiteReturning {
+			yes = false
+			return true
+		}
 		yes = s.Takes(now, m.Locality)
+		r.declined = !yes
 		return true
 	})
 	return yes

@@ -53,8 +53,10 @@ type course struct {
 	region  string // in which it is to be served, of a model with a locality
 	away    bool   // that is not its home
 	roam    bool   // any will do
-	avoid   bool   // the failure domains in failed are left out: another can serve it
-	billed  bool   // something was posted
+	// declined is whether its home, coming back, has not taken it: its turn was another's.
+	declined bool
+	avoid    bool // the failure domains in failed are left out: another can serve it
+	billed   bool // something was posted
 
 	other  *request // that it races with: of a hedge the one it is beside, of that one its hedge
 	beside bool     // it is a hedge, which is no request of its caller's

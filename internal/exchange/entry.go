@@ -186,6 +186,9 @@ func appendPlace(b []byte, a *attempt) []byte {
 		b = append(b, `,"canary":true`...)
 	}
 	b = appendPreference(b, a)
+	if a.place.Away {
+		b = append(b, `,"away":true`...)
+	}
 	if v := a.place.Evaluated; v != nil {
 		b = append(b, `,"evaluated":{"suite":`...)
 		b = appendWord(b, v.Suite)

@@ -180,6 +180,9 @@ func (m *measure) resubmitted(q *request) { m.of(q).resubmitted++ }
 
 func (m *measure) impatient(q *request) { m.of(q).impatient++ }
 
+// away is a request that was given a place in another region than its home.
+func (m *measure) away(q *request) { m.of(q).away++ }
+
 // settled is a submission's reservation that has ended.
 func (m *measure) settled(q *request, e *control.Ended) {
 	t := m.of(q)

@@ -208,6 +208,7 @@ var metrics = []metric{
 	part("failed", func(f *Figures) int64 { return f.Failed }),
 	part("cancelled", func(f *Figures) int64 { return f.Cancelled }),
 	part("impatient", func(f *Figures) int64 { return f.Impatient }),
+	part("away", func(f *Figures) int64 { return f.Away }),
 	part("unfinished", func(f *Figures) int64 { return f.Unfinished }),
 	{name: "rejected", unit: unitPart, stats: reasons(), plain: true, part: func(f *Figures, stat string) int64 {
 		if stat == "" {

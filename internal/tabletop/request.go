@@ -30,6 +30,7 @@ type request struct {
 	since       time.Duration // that it waits in a queue
 	queued      time.Duration
 	placed      bool // it had a place at least once
+	away        bool // in another region than its home
 
 	shared  shared  // what the shares count of it
 	rivals  *rivals // of fairness, while it waits or runs

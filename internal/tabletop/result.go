@@ -61,11 +61,12 @@ type Figures struct {
 	Good       int64 `json:"good"`     // completed within every target
 	Completed  int64 `json:"completed"`
 	Failed     int64 `json:"failed"`
-	Cancelled  int64 `json:"cancelled"`  // the client left, by its own will or for want of patience
-	Rejected   int64 `json:"rejected"`   // and the client gave up
-	Unfinished int64 `json:"unfinished"` // when the run ended
-	Impatient  int64 `json:"impatient"`  // of Cancelled, those that left for want of a first token
-	Left       int64 `json:"left"`       // of Cancelled, those that left by their own will
+	Cancelled  int64 `json:"cancelled"`      // the client left, by its own will or for want of patience
+	Rejected   int64 `json:"rejected"`       // and the client gave up
+	Unfinished int64 `json:"unfinished"`     // when the run ended
+	Impatient  int64 `json:"impatient"`      // of Cancelled, those that left for want of a first token
+	Away       int64 `json:"away,omitempty"` // that were given a place in another region than their home
+	Left       int64 `json:"left"`           // of Cancelled, those that left by their own will
 
 	Reasons []ReasonCount `json:"reasons,omitempty"` // of every refusal the gateway made, resubmissions included, by reason
 

@@ -31,6 +31,10 @@ func (p *play) granted(g *engine.Grant) (again bool) {
 	q.run = run{on: m, began: p.now}
 	m.use.attempts++
 	p.m.dispatched(q)
+	if g.Away && !q.away {
+		q.away = true
+		p.m.away(q)
+	}
 	return p.dial(q, m)
 }
 

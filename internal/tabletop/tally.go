@@ -9,7 +9,7 @@ import (
 // tally is what became of a source's requests of one phase.
 type tally struct {
 	requests, good, completed, failed, cancelled, rejected, unfinished int64
-	impatient                                                          int64
+	impatient, away                                                    int64
 	willing                                                            int64 // that left by their own will
 	reasons                                                            [sluice.NumReasons]int64
 
@@ -34,6 +34,7 @@ func (t *tally) merge(o *tally) {
 	t.rejected += o.rejected
 	t.unfinished += o.unfinished
 	t.impatient += o.impatient
+	t.away += o.away
 	t.willing += o.willing
 	for i, n := range o.reasons {
 		t.reasons[i] += n
@@ -61,7 +62,7 @@ func (t *tally) merge(o *tally) {
 func (t *tally) figures(length time.Duration, all int64) Figures {
 	f := Figures{
 		Requests: t.requests, Good: t.good, Completed: t.completed, Failed: t.failed, Cancelled: t.cancelled,
-		Rejected: t.rejected, Unfinished: t.unfinished, Impatient: t.impatient, Left: t.willing,
+		Rejected: t.rejected, Unfinished: t.unfinished, Impatient: t.impatient, Away: t.away, Left: t.willing,
 		SLO:  permille(t.good, t.requests-t.willing),
 		TTFT: t.ttft.percentiles(), TPOT: t.tpot.percentiles(), E2E: t.e2e.percentiles(), Queue: t.queue.percentiles(),
 		Work: t.work, Share: permille(t.work, all), FairShare: permille(t.fair, all), Cost: t.cost,

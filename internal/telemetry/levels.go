@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"sluice"
+	"sluice/internal/engine"
 	"sluice/internal/route"
 	"sluice/internal/sched"
 )
@@ -17,7 +18,8 @@ type Levels struct {
 	Pools    []PoolLevel
 	Backends []BackendLevel
 
-	Health Health
+	Health  Health
+	Regions []engine.RegionView
 
 	RetryBudget        int64 // retries that there is room for in all
 	RetryBudgetBounded bool  // else no budget is in force
@@ -68,6 +70,7 @@ type levels struct {
 	queue                                          queueDescs
 	healths                                        healthDescs
 	affine                                         affinityDescs
+	region                                         regionDescs
 	backendInflight, backendKV, backendHealthy     *prometheus.Desc
 	backendLimit, backendKVUsage, backendRate      *prometheus.Desc
 	retryBudget, backendRetryBudget                *prometheus.Desc
@@ -82,6 +85,7 @@ func newLevels(m *Metrics) *levels {
 		queue:              newQueueDescs(m),
 		healths:            newHealthDescs(m),
 		affine:             newAffinityDescs(m),
+		region:             newRegionDescs(m),
 		backendInflight:    m.desc("sluice_backend_inflight", "gauge", "Attempts in flight, by backend.", "backend"),
 		backendKV:          m.desc("sluice_backend_kv_tokens", "gauge", "Tokens of key-value memory held, by backend.", "backend"),
 		backendLimit:       m.desc("sluice_backend_limit", "gauge", "Attempts that the backend may be given at a time: configured, or found from its answers.", "backend"),
@@ -115,6 +119,7 @@ func (l *levels) Describe(ch chan<- *prometheus.Desc) {
 	l.queue.describe(ch)
 	l.healths.describe(ch)
 	l.affine.describe(ch)
+	l.region.describe(ch)
 }
 
 // Collect implements prometheus.Collector.
@@ -130,6 +135,7 @@ func (l *levels) Collect(ch chan<- prometheus.Metric) {
 	l.pools(v.Pools, gauge)
 	l.queues(v.Pools, ch)
 	l.affinity(v.Pools, ch)
+	l.regions(v.Regions, ch)
 	l.backends(v.Backends, gauge)
 	l.health(&v, gauge)
 	if v.RetryBudgetBounded {

@@ -36,6 +36,7 @@ type Metrics struct {
 
 	models, backends, pools *names
 	domains, credentials    *names
+	regions                 *names
 	tenants                 *tenants
 	levels                  *levels
 
@@ -92,7 +93,7 @@ func New(o Options) *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
 		models:   newNames(MaxModels), backends: newNames(MaxBackends), pools: newNames(MaxPools),
-		domains: newNames(MaxDomains), credentials: newNames(MaxCredentials),
+		domains: newNames(MaxDomains), credentials: newNames(MaxCredentials), regions: newNames(MaxRegions),
 	}
 	m.requestMetrics()
 	m.accountMetrics()
@@ -201,6 +202,7 @@ func (m *Metrics) Declare(t *route.Table) {
 			for i, k := range b.Keys {
 				keys[i] = k.ID
 			}
+			m.regions.declare(b.Region)
 			m.declareHealth(b.Domain, keys, b.ID)
 		}
 	}

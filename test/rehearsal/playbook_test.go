@@ -36,6 +36,7 @@ var effects = []effect{
 	{"quarter-fleet-loss", "batch-ceiling", "after", "class interactive", "ttft.p50", -1, func(f *tabletop.Figures) float64 { return seconds(f.TTFT.P50) }},
 	{"contract-tenant", "raise-contract", "overflow", "source bulk", "slo", 1, func(f *tabletop.Figures) float64 { return float64(f.SLO) / 1000 }},
 	{"contract-tenant", "pin-shares", "overflow", "source bulk", "ttft.p50", -1, func(f *tabletop.Figures) float64 { return seconds(f.TTFT.P50) }},
+	{"regional-failover", "more-headroom", "lost", "tenant reports", "ttft.p50", -1, func(f *tabletop.Figures) float64 { return seconds(f.TTFT.P50) }},
 	{"slow-backend", "drain", "after", "class interactive", "slo", 1, func(f *tabletop.Figures) float64 { return float64(f.SLO) / 1000 }},
 }
 
