@@ -83,6 +83,7 @@ const (
 	NotReady   // what the answer depends on has not been loaded yet
 	BudgetStop // the answer was cut short with "length": the budget had no room for more of it
 	LostRace   // the other attempt at the request had content first
+	Displaced  // a copy that nobody sees gave its place to a request
 	NumReasons = iota
 )
 
@@ -95,7 +96,7 @@ var reasonNames = []string{
 	"client_gone", "client_stalled",
 	"upstream_connect", "upstream_tls", "upstream_refused", "upstream_limited", "upstream_error", "upstream_timeout",
 	"upstream_stalled", "upstream_truncated", "upstream_malformed", "upstream_too_large", "upstream_redirect",
-	"hold_expired", "lost", "internal_error", "not_ready", "budget", "lost_race",
+	"hold_expired", "lost", "internal_error", "not_ready", "budget", "lost_race", "displaced",
 }
 
 func (r Reason) String() string                { return enumText(reasonNames, r) }

@@ -39,13 +39,14 @@ type Gate struct {
 	wg    sync.WaitGroup
 
 	mu       sync.Mutex
-	eng      *engine.Engine                           // guarded by mu
-	waiters  map[sluice.RequestID]chan<- engine.Grant // guarded by mu; channels with one place
-	spare    chan engine.Grant                        // guarded by mu; empty, nil if there is none
-	idle     []chan struct{}                          // guarded by mu; closed when nothing is open
-	armed    time.Time                                // guarded by mu; when the sleeper wakes, zero for never
-	draining bool                                     // guarded by mu
-	closed   bool                                     // guarded by mu
+	eng      *engine.Engine                               // guarded by mu
+	waiters  map[sluice.RequestID]chan<- engine.Grant     // guarded by mu; channels with one place
+	copies   map[sluice.RequestID]context.CancelCauseFunc // guarded by mu; of those that have a place
+	spare    chan engine.Grant                            // guarded by mu; empty, nil if there is none
+	idle     []chan struct{}                              // guarded by mu; closed when nothing is open
+	armed    time.Time                                    // guarded by mu; when the sleeper wakes, zero for never
+	draining bool                                         // guarded by mu
+	closed   bool                                         // guarded by mu
 }
 
 // New puts a gate around an engine, which nobody else may touch from then on.
@@ -57,6 +58,7 @@ func New(eng *engine.Engine, o Options) *Gate {
 		quit:    make(chan struct{}),
 		eng:     eng,
 		waiters: make(map[sluice.RequestID]chan<- engine.Grant),
+		copies:  make(map[sluice.RequestID]context.CancelCauseFunc),
 	}
 	g.wg.Go(g.sleep)
 	return g
@@ -181,6 +183,7 @@ func (g *Gate) advance(now time.Time) news {
 // news is what the engine did that no caller waits for.
 type news struct {
 	expired []sluice.RequestID // their holds ran out
+	lost    []lostPlace
 	health  []engine.HealthChange
 }
 
@@ -194,6 +197,9 @@ func (g *Gate) deliver(now time.Time) (n news) {
 			place.Candidates, place.Limits = slices.Clone(place.Candidates), slices.Clone(place.Limits)
 			place.Preferred = slices.Clone(place.Preferred) // the engine's memory
 			ch <- place
+		} else if lost, ok := g.copies[place.ID]; ok {
+			delete(g.copies, place.ID)
+			n.lost = append(n.lost, lostPlace{lost, place.Err})
 		} else if place.Err != nil && place.Err.Reason == sluice.HoldExpired {
 			n.expired = append(n.expired, place.ID)
 		}
@@ -247,6 +253,9 @@ func (g *Gate) sleep() {
 }
 
 func (g *Gate) tell(n news) {
+	for _, c := range n.lost {
+		c.lost(c.why)
+	}
 	if g.hooks.Expired != nil {
 		for _, id := range n.expired {
 			g.hooks.Expired(id)

@@ -152,10 +152,11 @@ func (g *Grant) Settle(a engine.Actual) error {
 	gate.mu.Lock()
 	now := time.Now()
 	err := gate.eng.Settle(now, g.call.ID, a)
+	delete(gate.copies, g.call.ID)
 	told := gate.advance(now)
 	gate.mu.Unlock()
 	gate.tell(told)
-	if gate.hooks.Settled != nil {
+	if gate.hooks.Settled != nil && g.call.Shadow == nil {
 		gate.hooks.Settled(g.call, a, err)
 	}
 	return err
@@ -172,10 +173,11 @@ func (g *Grant) Release(why sluice.Reason) {
 	gate.mu.Lock()
 	now := time.Now()
 	gate.eng.Cancel(now, g.call.ID, why)
+	delete(gate.copies, g.call.ID)
 	told := gate.advance(now)
 	gate.mu.Unlock()
 	gate.tell(told)
-	if gate.hooks.Released != nil {
+	if gate.hooks.Released != nil && g.call.Shadow == nil {
 		gate.hooks.Released(g.call, why)
 	}
 }

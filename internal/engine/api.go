@@ -30,6 +30,7 @@ type Call struct {
 	RunLimits []sluice.Limit // what the request asks its run to be bounded by, beside the policy: it only tightens
 	Prefix    route.Prefix   // of its prompt; empty where no pool of its model reads it
 	Single    bool           // it is not to run twice at a time: that may have an effect twice, or depends on what only one backend has
+	Shadow    *route.Shadow  // of a copy: see Copy. Nil of what a client asks
 	Counted   bool           // every token that is billed shows in the stream as it comes: hard spend may hold the output in steps, see Step
 }
 
@@ -154,7 +155,8 @@ type Spent struct {
 	Key     sluice.KeyID     // of a key
 	User    sluice.UserID    // of a user
 	Run     sluice.RunID     // of a run
-	Model   sluice.ModelID   // of a model, or tenant × model
+	Model   sluice.ModelID   // of a model, tenant × model or a model's shadow
+	Pool    sluice.PoolID    // of a shadow
 
 	Dimension sluice.Dimension
 	Window    sluice.Window // a fixed one, or PerRun

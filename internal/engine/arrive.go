@@ -68,9 +68,13 @@ func (e *Engine) open(now time.Time, r *request, m *route.Model) {
 
 // claimsOf lists the scopes of a request, narrowest first. The slice is valid
 // until the next call. Limits of the caller that are off are as if there were
-// none; those of models and the fleet are always in force.
+// none; those of models and the fleet are always in force. A copy has an account of
+// its own alone.
 func (e *Engine) claimsOf(call *Call, m *route.Model) []quota.Claim {
 	p, c := &call.Principal, e.claims[:0]
+	if s := call.Shadow; s != nil {
+		return append(c, quota.Claim{Owner: shadowOwner(call.Model, s.Pool), Limits: s.Limits})
+	}
 	tenant := string(p.Tenant)
 	if policy := p.Policy; policy == nil || policy.Mode != sluice.Off {
 		shadow := policy != nil && policy.Mode == sluice.Shadow

@@ -20,7 +20,9 @@ func (e *Engine) Progress(now time.Time, id sluice.RequestID, u sluice.Usage) Di
 	r.place.Progressed(now, &r.taken, u.OutputTotal(), r.call.Choices)
 	if !r.begun && r.call.Streaming {
 		r.begun = true
-		r.pool.base().latency.Observe(now.Sub(r.started))
+		if r.call.Shadow == nil { // what is learned of requests is as if there were no copies
+			r.pool.base().latency.Observe(now.Sub(r.started))
+		}
 	}
 	if r.taken.Prefill == 0 {
 		return Directive{}
@@ -103,6 +105,9 @@ func (e *Engine) free(now time.Time, r *request, end route.Ending) {
 	if b := &e.table.Breaker; end.Why != sluice.ReasonNone || b.FirstToken > 0 || b.Rate > 0 {
 		end.Last = !pl.Retired && r.pool.base().last(now, pl)
 	}
+	if r.call.Shadow != nil && r.pool.asked() { // what copies do to a backend keeps no request from it
+		end = route.Ending{Why: sluice.Displaced}
+	}
 	changed := pl.Ended(now, &r.taken, end)
 	pl.Give(r.taken)
 	r.place, r.taken, r.cached = nil, route.Taken{}, 0
@@ -117,7 +122,11 @@ func (e *Engine) free(now time.Time, r *request, end route.Ending) {
 		delete(e.places, pl.Backend.ID)
 	}
 	r.worked += r.item.Charged()
-	r.pool.queue.End(&r.item, now.Sub(r.started))
+	if r.call.Shadow != nil {
+		r.pool.dropCopy(r)
+	} else {
+		r.pool.queue.End(&r.item, now.Sub(r.started))
+	}
 	e.book.ReturnGauges(&r.res)
 	for _, p := range e.queues {
 		if !p.queue.Parked() {

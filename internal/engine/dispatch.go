@@ -21,7 +21,7 @@ func (e *Engine) Advance(now time.Time) []Grant {
 	for again := true; again; {
 		again = false
 		for _, p := range e.pools {
-			if p.waits() && e.serve(now, p) {
+			if p.waits() && (e.serve(now, p) || e.displace(now, p)) {
 				again = true // a request has moved to a pool that may have been served already
 			}
 		}
@@ -277,9 +277,11 @@ func (e *Engine) begin(now time.Time, r *request, i int) {
 		e.correct(now, r, sluice.Usage{}, false)
 		p.queue.Prefills(&r.item, int64(r.taken.Prefill))
 	}
-	if r.attempt++; r.attempt == 1 {
+	switch r.attempt++; {
+	case r.call.Shadow != nil: // earns nobody a retry
+	case r.attempt == 1:
 		e.retries.First(now, r.call.Principal.Tenant, r.place)
-	} else {
+	default:
 		e.retries.Retried(now, r.place)
 	}
 	r.started = now
@@ -289,7 +291,7 @@ func (e *Engine) begin(now time.Time, r *request, i int) {
 		s.traffic.Began(now, r.away)
 	}
 	fallback, canary, evaluated, late := false, false, (*route.Evaluation)(nil), time.Duration(0)
-	if m := e.modelOf(r); m != nil {
+	if m := e.modelOf(r); m != nil && r.call.Shadow == nil {
 		fallback, canary, evaluated = m.IsFallback(p.id), m.Terms[p.id].IsCanary(), m.Evaluated[p.id]
 		late = r.hedgeAfter(m)
 	}
@@ -325,7 +327,7 @@ func (e *Engine) begin(now time.Time, r *request, i int) {
 // the one that it got, and that one's.
 func (e *Engine) candidates(now time.Time, r *request) []Candidate {
 	out, from := e.answers.candidates, len(e.answers.candidates)
-	if m := e.modelOf(r); m != nil && (m.Terms != nil || m.Locality != nil || m.Prefer != route.PreferNone || len(m.Pools) > 0 && m.Pools[0] != r.pool.id) {
+	if m := e.modelOf(r); m != nil && r.call.Shadow == nil && (m.Terms != nil || m.Locality != nil || m.Prefer != route.PreferNone || len(m.Pools) > 0 && m.Pools[0] != r.pool.id) {
 		out = e.unmet(r, m, out)
 		r.visit(m, "", func(id sluice.PoolID, fallback bool) bool {
 			p := e.byID[id]

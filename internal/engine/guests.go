@@ -109,13 +109,13 @@ func (m *room) headroom() (all, free sched.Amounts) {
 	most, unused := m.sum(&p.within)
 	host := room{p: p.host, now: m.now}
 	pool, _ := host.sum(nil)
-	kept, used := p.host.queue.Kept(m.now, pool), p.queue.Used()
+	kept, used, copies := p.host.queue.Kept(m.now, pool), p.queue.Used(), p.host.queue.Copies() // these give way
 	for d := range all {
 		if most[d] == 0 && d != sched.Slots { // no bound; without slots there is no backend
 			continue
 		}
 		n := p.part(most[d])
-		all[d], free[d] = max(1, n), max(0, min(n-used[d], unused[d]-kept[d])) // 0 of all would be no bound
+		all[d], free[d] = max(1, n), max(0, min(n-used[d], unused[d]+copies[d]-kept[d])) // 0 of all would be no bound
 	}
 	return all, free
 }

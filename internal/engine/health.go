@@ -219,6 +219,9 @@ func (e *Engine) link() {
 	for _, p := range e.pools {
 		for _, pl := range p.places {
 			pl.Alone()
+			if !p.asked() { // what copies do to a backend is no news of the others in its domain
+				continue
+			}
 			members[pl.Backend.Domain] = append(members[pl.Backend.Domain], pl)
 		}
 	}

@@ -126,7 +126,11 @@ func (e *Engine) seat(now time.Time, h *request, m *route.Model) (i int, why rou
 				return false
 			}
 			h.pool = p
-			if i = p.choose(now, h); i < 0 {
+			i = p.choose(now, h)
+			for i < 0 && e.yield(now, p, p.eligible(h)) {
+				i = p.choose(now, h)
+			}
+			if i < 0 {
 				why = route.DeniedPlace
 			}
 			return i >= 0

@@ -29,7 +29,8 @@ type oracle struct {
 	next   int
 	tables []*route.Table // the first is in force at the start
 	ops    []string       // what happens, the more often the more often it is there
-	calm   bool           // no failures, no memory limits: then nothing may wait that could run
+	copies *copies
+	calm   bool // no failures, no memory limits: then nothing may wait that could run
 }
 
 type key struct {
@@ -78,7 +79,9 @@ backend a2 pool=a conc=%d price=2/8
 pool b queue=20
 backend b1 pool=b conc=%d price=3/30
 model m pools=a fallback=b
-model n pools=b,a`, slots1, memory, slots2, slots2)),
+model n pools=b,a
+pool next
+backend x1 pool=next conc=3 price=1/1`, slots1, memory, slots2, slots2)),
 		parseTable(nil, fmt.Sprintf(`pool b queue=5
 backend b1 pool=b conc=%d price=9/90
 backend a2 pool=b conc=1 price=2/8
@@ -96,10 +99,12 @@ model n pools=b,a`, slots1, memory, slots2)),
 	}
 	o.tables[3].Pools["a"].Sharing.FIFO = true
 	for _, table := range o.tables {
+		withShadows(table)
 		for _, m := range table.Models {
 			m.Hedge = &route.Hedging{After: time.Second, Classes: [sluice.NumClasses]bool{true, true, true}}
 		}
 	}
+	o.copies = newCopies(o)
 	o.eng = engine.New(engine.Config{Table: o.tables[0], Options: engine.Options{HoldTTL: ttl}})
 	for i := range 3 {
 		k := key{slots: rapid.IntRange(1, 4).Draw(t, "slots"), budget: sluice.Nano(rapid.Int64Range(20_000_000, 90_000_000).Draw(t, "budget"))}
@@ -140,6 +145,8 @@ func (o *oracle) step() {
 			o.one(op, rapid.SampledFrom(slices.Sorted(maps.Keys(o.open))).Draw(t, "which"))
 		}
 	}
+	o.advance() // what the gate does after every event
+	o.copies.step()
 	o.advance()
 	o.check()
 }
@@ -179,9 +186,6 @@ func (o *oracle) arrive() {
 	}
 	o.open[c.ID] = &seen{key: k, input: c.Work.Input, hour: o.latest().Truncate(time.Hour).Unix(), pool: v.Pool}
 }
-
-// latest is the moment that the engine goes by: it never goes back.
-func (o *oracle) latest() time.Time { return o.eng.Dump(o.now, engine.Zoom{}, 0).At }
 
 // one does something to one request.
 func (o *oracle) one(op string, id sluice.RequestID) {
@@ -292,11 +296,13 @@ func (o *oracle) granted(g *engine.Grant, r *seen) {
 func (o *oracle) advance() {
 	t := o.t
 	for _, g := range o.eng.Advance(o.now) {
-		r := o.open[g.ID]
-		if r == nil {
-			t.Fatalf("%s: granted or failed and not open", g.ID)
+		if o.copies.granted(g) {
+			continue
 		}
+		r := o.open[g.ID]
 		switch {
+		case r == nil:
+			t.Fatalf("%s: granted or failed and not open", g.ID)
 		case g.Err == nil:
 			o.granted(&g, r)
 		case g.Err.Reason == sluice.HoldExpired:
@@ -310,12 +316,6 @@ func (o *oracle) advance() {
 			r.idle, r.active = true, o.latest()
 		}
 	}
-}
-
-// worst is the most that a backend may bill for a grant.
-func worst(g engine.Grant, input sluice.Tokens) sluice.Nano {
-	rates := g.Backend.Price.Rates
-	return sluice.Nano((int64(input)*int64(rates.Input) + int64(g.OutputBound)*int64(rates.Output)) / 1_000_000)
 }
 
 // late settles an expired request at once, and again.
@@ -338,10 +338,12 @@ func (o *oracle) check() {
 			open++
 		}
 	}
-	if v.Open != open {
-		t.Fatalf("%d open, the log says %d", v.Open, open)
+	if v.Open != open+len(o.copies.open) {
+		t.Fatalf("%d open, the log says %d", v.Open, open+len(o.copies.open))
 	}
-	onBackend, ofTenant, held := map[sluice.BackendID]int64{}, map[sluice.TenantID]int64{}, map[sluice.TenantID]sluice.Nano{}
+	o.copies.check(v)
+	copied := o.copies.on()
+	onBackend, ofTenant, held := maps.Clone(copied), map[sluice.TenantID]int64{}, map[sluice.TenantID]sluice.Nano{}
 	waiting, hour := 0, v.At.Truncate(time.Hour).Unix()
 	for _, r := range o.open {
 		switch {
@@ -366,7 +368,7 @@ func (o *oracle) check() {
 			if b.Running != onBackend[b.ID] || o.calm && b.Running > b.Concurrency || b.KVTokens > 2000 && b.ID == "a1" && !o.calm {
 				t.Fatalf("backend %+v, the log says %d run", b, onBackend[b.ID])
 			}
-			free[p.ID] = free[p.ID] || b.Running < b.Concurrency
+			free[p.ID] = free[p.ID] || b.Running-copied[b.ID] < b.Concurrency
 		}
 	}
 	if waiting != 0 {
@@ -400,6 +402,7 @@ func (o *oracle) checkTenants(v engine.View, running map[sluice.TenantID]int64, 
 		id := sluice.TenantID(a.ID)
 		for _, c := range a.Counters {
 			switch {
+			case a.Scope == sluice.ScopeShadow:
 			case c.Limit.Dimension == sluice.Concurrency && c.Held != running[id]:
 				t.Fatalf("tenant %s: gauge %d, the log says %d", id, c.Held, running[id])
 			case c.Limit.Dimension == sluice.Spend && sluice.Nano(c.Used) != o.posted[id][hour]:
@@ -413,6 +416,7 @@ func (o *oracle) checkTenants(v engine.View, running map[sluice.TenantID]int64, 
 
 // finish ends everything: nothing may be held then.
 func (o *oracle) finish() {
+	o.copies.finish()
 	for _, id := range slices.Sorted(maps.Keys(o.open)) {
 		if o.open[id] != nil {
 			o.eng.Cancel(o.now, id, sluice.ClientGone)
@@ -434,26 +438,26 @@ func (o *oracle) finish() {
 	}
 }
 
-func TestOracle(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		o := newOracle(t, false)
-		for range rapid.IntRange(1, 100).Draw(t, "steps") {
-			o.step()
-		}
-		o.finish()
-	})
-}
+func TestOracle(t *testing.T) { oracles(t, false) }
 
 // TestWorkConserving: with healthy backends and no memory limits, after every
-// event no request waits while its pool has a slot and its tenant room.
-func TestWorkConserving(t *testing.T) {
+// event no request waits while its pool has a slot, or a copy runs there, and its
+// tenant has room.
+func TestWorkConserving(t *testing.T) { oracles(t, true) }
+
+func oracles(t *testing.T, calm bool) {
+	sent, displaced := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
-		o := newOracle(t, true)
+		o := newOracle(t, calm)
 		for range rapid.IntRange(1, 100).Draw(t, "steps") {
 			o.step()
 		}
 		o.finish()
+		sent, displaced = sent+o.copies.sent, displaced+o.copies.displaced
 	})
+	if sent == 0 || displaced == 0 {
+		t.Errorf("%d copies were sent and %d displaced: nothing was tested of them", sent, displaced)
+	}
 }
 
 // TestHedges: the same of requests most of which race with themselves.

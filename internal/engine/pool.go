@@ -26,6 +26,7 @@ type pool struct {
 	room    room           // what the queue is shown while it is served
 	kept    *route.Place   // what becomes free there is kept
 	keptFor *sched.Item    // for this one, as long as the queue says that it gathers
+	copies  []*request     // that run, in the order in which they began
 	retries *route.Retries // the engine's
 	others  [][]*pool      // for each model that names it, that one's other pools
 	latency route.Latency  // of first contents
@@ -43,13 +44,18 @@ type pool struct {
 	share  int64     // of the region's capacity that they may occupy, in thousandths
 }
 
-// running is how many attempts run on the pool's backends.
+// running is how many attempts of requests run on the pool's backends.
 func (p *pool) running() (n int64) {
 	if p.host != nil {
 		return p.queue.Used()[sched.Slots]
 	}
 	for _, pl := range p.places {
 		n += pl.Running()
+	}
+	for _, c := range p.copies {
+		if slices.Contains(p.places, c.place) {
+			n--
+		}
 	}
 	return n
 }
@@ -105,8 +111,10 @@ func (p *pool) judge(now time.Time, r *request) []route.Left {
 		case !may.Has(i):
 			ask := r.ask(p)
 			left = r.eligible(pl.Backend, &ask)
-		case r.dearer(pl.Backend):
+		case r.call.Shadow == nil && r.dearer(pl.Backend): // a copy holds what it needs only once it has found a place
 			left = route.LeftDearer
+		case r.call.Shadow != nil && p.asked() && pl.Health.Open(): // a copy that hangs as its probe would keep requests from it
+			left = route.LeftUnhealthy
 		default:
 			left = pl.Usable(now, need)
 		}
@@ -187,7 +195,10 @@ func (p *pool) atOnce(now time.Time, r *request) bool {
 		}
 	}
 	for i, pl := range p.places {
-		if pl != p.keeps() && may.Has(i) && pl.Usable(now, need) == route.Chosen {
+		if pl == p.keeps() || !may.Has(i) {
+			continue
+		}
+		if left := pl.Usable(now, need); left == route.Chosen || left == route.LeftFull && p.base().yields(pl) {
 			return true
 		}
 	}

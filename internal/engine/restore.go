@@ -45,6 +45,8 @@ func (s *Spent) owner() quota.Owner {
 		o.ID, o.Part = string(s.Tenant), string(s.Model)
 	case sluice.ScopeModel:
 		o.ID = string(s.Model)
+	case sluice.ScopeShadow:
+		o = shadowOwner(s.Model, s.Pool)
 	}
 	return o
 }

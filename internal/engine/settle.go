@@ -78,7 +78,9 @@ func (e *Engine) end(now time.Time, r *request, why sluice.Reason, actual quota.
 		return ErrLate
 	}
 	e.book.Settle(now, &r.res, actual)
-	e.learnLife(now.Sub(r.arrived))
+	if r.call.Shadow == nil {
+		e.learnLife(now.Sub(r.arrived))
+	}
 	e.drop(r)
 	return nil
 }

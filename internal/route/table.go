@@ -155,6 +155,8 @@ type Model struct {
 
 	Locality *Locality // nil takes whatever region comes
 
+	Shadows []Shadow // pools that get copies of its requests
+
 	MaxSpend sluice.Nano    // most that one attempt may hold of a budget; 0 is no bound
 	Hedge    *Hedging       // nil hedges nothing
 	Limits   []sluice.Limit // at ScopeModel

@@ -70,6 +70,7 @@ func (t *Table) Validate() error {
 		}
 		errs = append(errs, m.terms()...)
 		errs = append(errs, t.locality(m))
+		errs = append(errs, m.shadows(t.Pools)...)
 		errs = append(errs, validateLimits("model "+string(id), m.Limits))
 	}
 	errs = append(errs, validateLimits("fleet", t.Fleet), t.headroom())

@@ -101,6 +101,13 @@ func (s *Set) Add(i int) { s[i/64] |= 1 << (i % 64) }
 // Drop takes backend i out of the set.
 func (s *Set) Drop(i int) { s[i/64] &^= 1 << (i % 64) }
 
+// Include puts all backends of another set into the set.
+func (s *Set) Include(o *Set) {
+	for i := range s {
+		s[i] |= o[i]
+	}
+}
+
 // Has reports whether backend i is in the set.
 func (s *Set) Has(i int) bool { return s[i/64]&(1<<(i%64)) != 0 }
 

@@ -63,6 +63,7 @@ type Queue struct {
 	waiting   int
 	bytes     int64
 	work      sluice.Tokens
+	copies    Amounts // what they hold
 	pushed    uint64
 	base      time.Time // of the first item: moments count from it, whatever the clock is set to
 	made      uint64    // tenants so far
