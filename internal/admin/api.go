@@ -48,6 +48,7 @@ func New(o Options) (*API, error) {
 	a.registerKeys(api)
 	a.registerUsage(api)
 	a.registerRequests(api)
+	a.registerShadows(api)
 	a.registerStatus(api)
 	a.registerBackends(api)
 	a.registerQueue(api)

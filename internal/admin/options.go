@@ -42,6 +42,8 @@ type Keys interface {
 type Ledger interface {
 	Usage(ctx context.Context, q ledger.UsageQuery) ([]ledger.UsageRow, error)
 	Explain(ctx context.Context, o ledger.Owner, id sluice.RequestID) ([]ledger.Entry, error)
+	Shadows(ctx context.Context, o ledger.Owner, id sluice.RequestID) ([]ledger.Entry, error)
+	Pairs(ctx context.Context, q ledger.PairQuery) ([]ledger.Pair, error)
 	Recent(ctx context.Context, q ledger.RecentQuery) (ledger.RecentPage, error)
 	Verify(ctx context.Context) (ledger.Audit, error)
 }

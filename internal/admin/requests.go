@@ -72,6 +72,8 @@ type Explanation struct {
 	Limits   []LimitFigure     `json:"limits,omitempty" doc:"The caller's limits as they stood at dispatch or at the refusal"`
 	Refusal  *RefusalFigure    `json:"refusal,omitempty" doc:"The limit that did not fit"`
 	Shadow   *RefusalFigure    `json:"shadow,omitempty" doc:"The limit that would not have fitted, were it not in shadow"`
+	ShadowOf string            `json:"shadow_of,omitempty" doc:"The request that this is a copy of, whose answer nobody saw"`
+	Copies   []ShadowCopy      `json:"shadows,omitempty" doc:"The model's shadows whose turn it was: copies that were sent there, or why not"`
 }
 
 // Estimate is what was known before the request ran.
@@ -107,6 +109,7 @@ type Attempt struct {
 	UpstreamRequestID string      `json:"upstream_request_id,omitempty"`
 	Outcome           string      `json:"outcome"`
 	Reason            string      `json:"reason,omitempty"`
+	Finish            string      `json:"finish_reason,omitempty" doc:"The provider's word for why its answer ended"`
 	Message           string      `json:"message,omitempty" doc:"What the client was told, of a request that was refused"`
 	RetryDenied       string      `json:"retry_denied,omitempty" doc:"Why a failed attempt was not followed by another: retry_budget_backend, retry_budget_tenant, retry_budget_fleet, breaker_open, shedding, attempts, no_backend, not_retryable, or the reason for which no further one was admitted"`
 	QueuedSeconds     float64     `json:"queued_seconds"`
@@ -213,7 +216,7 @@ func explanationOf(entries []ledger.Entry) Explanation {
 		whole.Add(&entries[i])
 	}
 	x := Explanation{
-		Request: requestView(last, &whole), Dialect: last.Dialect, Stream: last.Stream, Policy: last.Policy, Ended: last.Ended.UTC(), Late: last.Late,
+		Request: requestView(last, &whole), Dialect: last.Dialect, Stream: last.Stream, Policy: last.Policy, Ended: last.Ended.UTC(), Late: last.Late, ShadowOf: string(last.ShadowOf),
 		Estimate: Estimate{Input: last.EstimatedInput, OutputBound: last.OutputBound, Held: last.HeldSpend.String()},
 	}
 	for _, l := range last.Labels {
@@ -246,7 +249,7 @@ func attemptOf(e *ledger.Entry) Attempt {
 	return Attempt{
 		Attempt: e.Attempt, Pool: string(e.Pool), Backend: string(e.Backend), Provider: string(e.Provider),
 		UpstreamModel: e.UpstreamModel, ServedModel: e.ServedModel, UpstreamRequestID: e.UpstreamRequestID,
-		Outcome: e.Outcome.String(), Reason: e.Reason.String(),
+		Outcome: e.Outcome.String(), Reason: e.Reason.String(), Finish: e.Finish,
 		QueuedSeconds: e.Queued.Seconds(), FirstSeconds: e.FirstToken.Seconds(), Seconds: e.Duration.Seconds(),
 		Charge: chargeOf(&e.Usage, e.Cost, e.CostHigh, e.PriceVersion),
 	}
@@ -343,6 +346,7 @@ func (x *Explanation) decisions(at *Attempt, detail []byte) {
 		x.Shadow = s.figure()
 		take("shadow_reason", &x.Shadow.Reason)
 	}
+	delete(facts, "shadows") // told of the request: see copiesOf
 	if len(facts) > 0 {
 		at.Facts = facts
 	}
@@ -351,7 +355,7 @@ func (x *Explanation) decisions(at *Attempt, detail []byte) {
 // The inputs and outputs of the request operations.
 type (
 	explainIn struct {
-		ID     string `path:"request" maxLength:"64"`
+		ID     string `path:"request" maxLength:"128"`
 		Tenant string `query:"tenant" maxLength:"64" doc:"Restrict to one tenant: another's id is a 404"`
 	}
 	explainOut struct{ Body Explanation }
@@ -402,7 +406,13 @@ func (a *API) explain(ctx context.Context, in *explainIn) (*explainOut, error) {
 	case err != nil:
 		return nil, err
 	}
-	return &explainOut{Body: explanationOf(entries)}, nil
+	copies, err := a.o.Ledger.Shadows(ctx, owner, sluice.RequestID(in.ID))
+	if err != nil {
+		return nil, err
+	}
+	x := explanationOf(entries)
+	x.Copies = copiesOf(&entries[len(entries)-1], copies)
+	return &explainOut{Body: x}, nil
 }
 
 func (a *API) recent(ctx context.Context, in *recentIn) (*recentOut, error) {

@@ -121,6 +121,8 @@ type usageIn struct {
 	Since string `query:"since" maxLength:"40" doc:"A duration ago, a date or RFC 3339; empty: 24h"`
 	Until string `query:"until" maxLength:"40" doc:"Exclusive; empty: now"`
 	Limit int    `query:"limit" minimum:"0" maximum:"10000" doc:"Most rows; 0: 10000"`
+
+	Shadow bool `query:"shadow" doc:"What shadows used, of whose traffic they are copies; they are in no other usage"`
 }
 
 type usageOut struct{ Body Usage }
@@ -162,7 +164,7 @@ func (a *API) usage(ctx context.Context, in *usageIn) (*usageOut, error) {
 
 func (in *usageIn) query(now time.Time) (q ledger.UsageQuery, err error) {
 	q.Owner, q.Where = in.where()
-	q.Limit = in.Limit
+	q.Limit, q.Shadow = in.Limit, in.Shadow
 	since := in.Since
 	if since == "" {
 		since = "24h"

@@ -20,6 +20,7 @@ import (
 	"sluice/internal/catalog"
 	"sluice/internal/config"
 	"sluice/internal/egress"
+	"sluice/internal/exchange"
 	"sluice/internal/fakellm"
 	"sluice/internal/ledger"
 	"sluice/internal/proxy"
@@ -65,6 +66,7 @@ type App struct {
 	journal   *ledger.Journal
 	gate      *admit.Gate
 	keeper    *auth.Keeper
+	exchange  *exchange.Exchange
 	proxy     *proxy.Proxy
 	store     lateStore
 	settings  config.Settings // what the process was started with; most of it stays in force
@@ -156,6 +158,7 @@ func (a *App) Stop(ctx context.Context) error {
 	a.draining.Store(true)
 	settings := a.snapshot.Load().Settings
 	a.proxy.LameDuck()
+	a.exchange.Close() // nobody waits for what shadows answer
 	a.log.Info("stopping", slog.String("lame_duck", settings.LameDuck.String()), slog.String("drain", settings.Drain.String()))
 	pause(ctx, settings.LameDuck)
 	return a.cleanup.run(ctx)

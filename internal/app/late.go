@@ -185,6 +185,13 @@ func (a *App) seed(ctx context.Context, db *store.DB) error {
 	if seeds, err = a.seedLabelled(ctx, db, seeds); err != nil {
 		return err
 	}
+	shadows, err := db.ShadowSpend(ctx, time.Now(), a.journal.Undrained)
+	if err != nil {
+		return err
+	}
+	for i := range shadows {
+		seeds = appendSeeds(seeds, &shadows[i], nil)
+	}
 	a.gate.Seed(seeds)
 	return nil
 }
@@ -239,7 +246,7 @@ func appendSeeds(seeds []engine.Spent, s *ledger.Spend, bounded map[sluice.Limit
 	} {
 		if d.amount > 0 && (bounded == nil || bounded[sluice.Limit{Dimension: d.dimension, Window: s.Window}]) {
 			seeds = append(seeds, engine.Spent{
-				Scope: s.Scope, Tenant: s.Tenant, Project: s.Project, Key: s.Key, User: s.User, Run: s.Run, Model: s.Model,
+				Scope: s.Scope, Tenant: s.Tenant, Project: s.Project, Key: s.Key, User: s.User, Run: s.Run, Model: s.Model, Pool: s.Pool,
 				Dimension: d.dimension, Window: s.Window, At: s.Start, Amount: d.amount,
 			})
 		}

@@ -107,6 +107,8 @@ func (a *App) setup(ctx context.Context) error {
 		},
 		Hooks: hooks.Exchange(),
 	})
+	a.exchange = exchanges
+	a.cleanup.push("end shadows", func(context.Context) error { exchanges.Close(); return nil })
 	a.proxy = proxy.New(proxy.Options{
 		Exchange: exchanges, Identify: a.identify, Table: table, Look: a.gate.Look,
 		Log: func(r *proxy.Record) {

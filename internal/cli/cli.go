@@ -34,6 +34,7 @@ type root struct {
 	Key     keyCmd     `cmd:"" help:"Keys of a tenant: create, rotate, revoke."`
 	Plan    planCmd    `cmd:"" help:"Plans: class, weight and limits that tenants have."`
 
+	Route   routeCmd   `cmd:"" help:"Where requests go."`
 	Usage   usageCmd   `cmd:"" help:"What was used and what it cost."`
 	Request requestCmd `cmd:"" help:"Requests that have ended."`
 	Explain explainCmd `cmd:"" help:"Why a request went as it did."`

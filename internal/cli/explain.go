@@ -80,6 +80,7 @@ func story(w io.Writer, x *admin.Explanation) {
 		step(w, &x.Steps[i])
 	}
 	settlement(w, x)
+	shadows(w, x)
 }
 
 func labelled(x *admin.Explanation) string {
@@ -203,6 +204,9 @@ func step(w io.Writer, s *admin.Attempt) {
 		model += ", their id " + s.UpstreamRequestID
 	}
 	fmt.Fprintf(w, "%-11smodel %s at %s\n", "", model, s.Provider)
+	if s.Finish != "" {
+		fmt.Fprintf(w, "%-11sits answer ended with %s\n", "", s.Finish)
+	}
 	if s.FirstSeconds > 0 {
 		fmt.Fprintf(w, "%-11sfirst token %s after arrival\n", "", span(s.FirstSeconds))
 	}

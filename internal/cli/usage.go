@@ -50,6 +50,8 @@ type usageCmd struct {
 	Since string   `default:"24h" help:"A duration ago, a date, or RFC 3339 (${default}); answered in full hours." placeholder:"WHEN"`
 	Until string   `help:"Exclusive (default: now)." placeholder:"WHEN"`
 	Limit int      `help:"Most rows."`
+
+	Shadow bool `help:"What shadows used: copies of requests, which are in no other usage."`
 	filters
 	connection
 	output
@@ -69,6 +71,9 @@ func (c *usageCmd) Run(ctx context.Context, env *Env) error {
 	}
 	if c.Limit > 0 {
 		q.Set("limit", count(c.Limit))
+	}
+	if c.Shadow {
+		q.Set("shadow", "true")
 	}
 	var u admin.Usage
 	if err := api.get(ctx, "/admin/v1/usage", q, &u); err != nil {

@@ -207,6 +207,9 @@ func (b *builder) model(name string, m *Model) {
 			out.Evaluated[sluice.PoolID(f.Pool)] = f.Evaluated.record()
 		}
 	}
+	for i := range m.Shadow {
+		out.Shadows = append(out.Shadows, m.Shadow[i].record())
+	}
 	b.s.Table.Models[out.ID] = out
 }
 

@@ -30,6 +30,7 @@ func (c *Config) Lint() Problems {
 		l.hedge(join("models", name), c.Models[name])
 		l.risks(join("models", name), name, c.Models[name])
 		l.locality(name, c.Models[name])
+		l.shadows(join("models", name), c.Models[name])
 	}
 	l.regions()
 	for _, name := range sorted(c.Tenants) {
@@ -142,7 +143,8 @@ func (l *linter) pool(path, name string, p *Pool) {
 	l.sharing(path, p)
 	l.affinity(path, p)
 	for _, m := range l.c.Models {
-		if slices.Contains(m.names(), name) || slices.ContainsFunc(m.Fallback, func(f Fallback) bool { return f.Pool == name }) {
+		if slices.Contains(m.names(), name) || slices.ContainsFunc(m.Fallback, func(f Fallback) bool { return f.Pool == name }) ||
+			slices.ContainsFunc(m.Shadow, func(s Shadow) bool { return s.Pool == name }) {
 			return
 		}
 	}

@@ -120,7 +120,7 @@ func (v *validator) terms(path string, m *Model) {
 
 // terms warns of conditions and stickiness that decide nothing.
 func (l *linter) terms(path string, m *Model) {
-	shares := false
+	shares := len(m.Shadow) > 0
 	for i, p := range m.Pools {
 		at := index(join(path, "pools"), i)
 		shares = shares || p.Weight > 0 || p.Canary > 0
@@ -131,6 +131,6 @@ func (l *linter) terms(path string, m *Model) {
 		}
 	}
 	if m.Sticky != "" && !shares {
-		l.warn(join(path, "sticky"), "remove it, or give the pools weights or a canary", "no pool of the model has a weight or a canary: sticky decides nothing")
+		l.warn(join(path, "sticky"), "remove it, or give the pools weights or a canary", "no pool of the model has a weight or a canary, and none is a shadow: sticky decides nothing")
 	}
 }

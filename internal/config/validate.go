@@ -245,6 +245,7 @@ func (v *validator) model(path, name string, m *Model) {
 	}
 	v.terms(path, m)
 	v.hedge(path, m)
+	v.shadows(path, m)
 	for i, f := range m.Fallback {
 		at := index(join(path, "fallback"), i)
 		if _, given := v.pos[join(at, "pool")]; given {

@@ -49,6 +49,19 @@
 // the connection, then the input's bound and the output seen with a lead. An
 // attempt that was lost with the process is charged the upper bound in any case.
 //
+// # Copies
+//
+// A request that has its first place is copied to the shadows of its model whose turn
+// it is (route.Shadow), each time with an id, a reservation and a journal entry of its
+// own: one attempt, which gets a place at once or is left out, and whose answer goes
+// nowhere. The copy shares the body, which is not changed, so it costs no copying; at
+// most MaxCopyBytes of bodies are kept alive by copies. It is sent with the policy of
+// its caller as far as that says where it may go and how much may be asked for, has hard
+// spend on the shadow's account, and teaches the estimates nothing. It outlives its
+// client: were it cut with it, slow answers would be missing from what is compared. It
+// does not outlive a drain, nor a request that waits for its place. Of requests whose
+// provider runs tools there are no copies: what these do would be done twice.
+//
 // # Invariants
 //
 //   - No dial before the journal has the attempt, but for tenants without hard
@@ -63,8 +76,9 @@
 //
 // An Exchange is safe for concurrent use. A Run belongs to its caller's goroutine, and
 // so does its Client. The attempts of a request that may be hedged have a goroutine
-// each until one decides, which Run joins. One mutex guards what is
-// learned; nothing blocks under it.
+// each until one decides, which Run joins. A copy has a goroutine of its own, of which
+// there are MaxCopies at most, and [Exchange.Close] ends and joins them. One mutex
+// guards what is learned, another counts copies; nothing blocks under either.
 //
 // # What it does not do
 //

@@ -20,7 +20,7 @@ func (t *turn) entry(a *attempt, u sluice.Usage, cost, high sluice.Nano) ledger.
 	e := ledger.Entry{
 		Request: r.ID, At: r.Arrived, Ended: time.Now(),
 		Tenant: p.Tenant, Project: p.Project, Key: p.Key, User: p.User, Run: p.Run, Task: r.Task, Labels: r.Labels,
-		Class: r.Class, Model: sluice.ModelID(r.Head.Model),
+		Class: r.Class, Model: sluice.ModelID(r.Head.Model), ShadowOf: r.ShadowOf,
 		Stream: r.Head.Stream, Operation: r.Head.Op.String(), Dialect: string(r.Head.Op.Dialect()),
 		Usage: u, Cost: cost, CostHigh: high,
 		EstimatedInput: t.plan.work.Input, OutputBound: t.plan.work.OutputBound,
@@ -47,6 +47,12 @@ func (t *turn) record(e *ledger.Entry) {
 		t.journalFailed("settle", err)
 	}
 	h := &t.x.o.Hooks
+	if t.shadow != nil {
+		if h.Copied != nil {
+			h.Copied(e)
+		}
+		return
+	}
 	if h.Attempt != nil {
 		h.Attempt(e)
 	}
@@ -168,6 +174,7 @@ func (t *turn) detail(a *attempt) []byte {
 		b = append(b, `,"risk":`...)
 		b = appendWord(b, l.String())
 	}
+	b = t.appendCopied(b)
 	if a != nil {
 		b = appendPlace(b, a)
 		if w := a.place.Would; w != nil {

@@ -48,14 +48,18 @@ type Exchange struct {
 	o  Options
 	mu sync.Mutex // guards o.Learned
 
+	copies copies
+
 	key uint64 // of the hashes of prompts, so that nobody outside can make two that are alike
 }
 
-// New makes an Exchange.
+// New makes an Exchange. Close ends it.
 func New(o Options) *Exchange {
 	var key [8]byte
 	_, _ = rand.Read(key[:]) // it does not fail
-	return &Exchange{o: o, key: binary.LittleEndian.Uint64(key[:])}
+	x := &Exchange{o: o, key: binary.LittleEndian.Uint64(key[:])}
+	x.copies.ctx, x.copies.cancel = context.WithCancelCause(context.Background())
+	return x
 }
 
 // Run takes one request from admission to its record. When it returns the
@@ -78,6 +82,7 @@ func (x *Exchange) Run(ctx context.Context, r *Request, c Client) (res Result) {
 		return t.refused(t.why(ctx, err), limits)
 	}
 	t.grant = grant
+	t.copy()
 	for {
 		a := t.attempt(ctx)
 		if a.failure == nil {
@@ -96,6 +101,8 @@ type turn struct {
 	client Client
 	plan   plan
 	grant  *admit.Grant
+	shadow *route.Shadow // whose copy this is; nil if it is what a client asks
+	copied []copied      // of the shadows whose turn it was
 
 	last     *attempt      // the one that runs or ran last
 	head     *Head         // of last

@@ -31,6 +31,9 @@ func (t *turn) call() (engine.Call, *sluice.Error) {
 	r, h := t.r, t.r.Head
 	table := t.x.o.Table()
 	m := table.Models[sluice.ModelID(h.Model)]
+	if m != nil && t.shadow != nil {
+		m = m.Alone(t.shadow)
+	}
 	t.plan.backend = Representative(table, m, h.Op.Dialect(), r.Principal.Policy, t.risk())
 	all := t.reach(table, m)
 	w := sluice.Work{InputBound: all.input}

@@ -7,6 +7,7 @@ import (
 	"sluice"
 	"sluice/internal/engine"
 	"sluice/internal/ledger"
+	"sluice/internal/route"
 	"sluice/internal/wire"
 )
 
@@ -23,9 +24,10 @@ type Request struct {
 	Risk      sluice.Risk // its label, if that is higher than what the policy says
 	Task      string
 	Labels    []sluice.Label
-	RunLimits []sluice.Limit // what it asks its run, Principal.Run, to be bounded by
-	MaxWait   time.Duration  // 0 does not queue, negative leaves it to plan and pool
-	Free      bool           // costs nothing and counts as a request alone (count_tokens)
+	RunLimits []sluice.Limit   // what it asks its run, Principal.Run, to be bounded by
+	MaxWait   time.Duration    // 0 does not queue, negative leaves it to plan and pool
+	ShadowOf  sluice.RequestID // the request that this is a copy of, empty if a client asks for it
+	Free      bool             // costs nothing and counts as a request alone (count_tokens)
 }
 
 // Head is what is known of an answer when its first byte is delivered.
@@ -89,6 +91,9 @@ type Hooks struct {
 	Parked     func(b sluice.BackendID, key, code string)                   // the provider refused the credential of that name, or its account is spent; code is its own word
 	Retry      func(failed sluice.BackendID, denied string)                 // an attempt failed in a way that allows another: there is one, or denied says why not
 	Hedge      func(b sluice.BackendID, result string)                      // b was late, and how its hedge came out (won, lost, failed, ended) or why it got none
+	Skipped    func(m sluice.ModelID, pool sluice.PoolID, why route.Skip)   // a request whose turn it was is not copied to the pool
+	Copied     func(e *ledger.Entry)                                        // a copy has ended; no other hook tells of copies but Journal, Settle, Parked, Unmarked and Panic
+	Beside     func(pool sluice.PoolID, r *Result)                          // so has a request that was copied to the pool
 	Unmarked   func(b sluice.BackendID)                                     // a stream came whole but for its terminal marker, which was added
 	Panic      func(id sluice.RequestID, value any, stack []byte)
 }

@@ -134,13 +134,15 @@ func (t *turn) finish(a *attempt, e *sluice.Error) {
 	}
 	t.result = Result{Head: t.head, Would: a.place.Would, Limits: t.grant.Limits(), Final: entry, Usage: t.total.usage, Cost: t.total.cost}
 	t.record(&entry)
+	t.beside()
 	t.lesson, t.untaught = u, true
 }
 
 // taught takes into the estimates what the last attempt took, once it is finished.
-// The client need not wait for that.
+// The client need not wait for that. Copies teach nothing: what requests hold is as if
+// there were none.
 func (t *turn) taught(a *attempt) {
-	if !t.untaught {
+	if !t.untaught || t.shadow != nil {
 		return
 	}
 	t.untaught = false
@@ -173,6 +175,8 @@ func (t *turn) add(a *attempt, u sluice.Usage, cost, high sluice.Nano) {
 // status is what the client got.
 func (t *turn) status(e *sluice.Error, a *attempt) int {
 	switch {
+	case t.shadow != nil:
+		return 0
 	case e == nil:
 		return t.head.Status
 	case e.Reason == sluice.ClientGone:

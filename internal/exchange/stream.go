@@ -88,7 +88,7 @@ func (t *turn) begun(a *attempt) {
 	a.content, t.first = true, since(t.r.Arrived)
 	t.r.Body = nil // there is no further attempt, and the stream may last
 	a.times.first, a.times.firstSeen = since(a.times.sent), a.tap.Delivered()
-	if t.x.o.Hooks.FirstToken != nil {
+	if t.x.o.Hooks.FirstToken != nil && t.shadow == nil {
 		t.x.o.Hooks.FirstToken(a.place, t.first)
 	}
 }

@@ -49,6 +49,7 @@ type place struct {
 	handler   http.Handler
 	timeouts  upstream.Timeouts
 	fallback  bool // in the model's fallback pool
+	next      bool // in a pool that only shadows name
 	runsOn    bool // does not stop with the connection
 	dialect   wire.Dialect
 	engine    string
@@ -78,6 +79,7 @@ type setup struct {
 	buffer  int           // of connections
 	choice  route.Choice
 	salt    string // that caches are salted with
+	shadows []route.Shadow
 }
 
 // rig is a whole gateway, its backends and a client over a network in memory.
@@ -85,6 +87,7 @@ type rig struct {
 	t       *testing.T
 	net     *egresstest.Net
 	gate    *admit.Gate
+	x       *exchange.Exchange
 	journal *memory
 	proxy   *Proxy
 	policy  *sluice.Policy
@@ -113,7 +116,7 @@ func inBubble(t *testing.T, s setup, f func(t *testing.T, r *rig)) {
 func newRig(t *testing.T, s setup) *rig {
 	r := &rig{t: t, net: &egresstest.Net{Buffer: s.buffer}, journal: &memory{}}
 	row := &price.Row{Provider: "p", Model: "up", Version: "v1", WebSearch: 10_000_000_000_000, Rates: price.Rates{Input: 1_000_000_000, Output: 2_000_000_000}}
-	main, spare := &route.Pool{ID: "main", Choice: s.choice}, &route.Pool{ID: "spare"}
+	main, spare, next := &route.Pool{ID: "main", Choice: s.choice}, &route.Pool{ID: "spare"}, &route.Pool{ID: "next"}
 	targets := map[sluice.BackendID]*upstream.Target{}
 	for i, p := range s.places {
 		if p.dialect == "" {
@@ -128,6 +131,9 @@ func newRig(t *testing.T, s setup) *rig {
 		if p.fallback {
 			pool = spare
 		}
+		if p.next {
+			pool = next
+		}
 		pool.Backends = append(pool.Backends, b)
 		base, _ := url.Parse("http://" + string(id) + "/v1")
 		targets[id] = &upstream.Target{BaseURL: base, APIKey: sluice.NewSecret(upstreamSecret), Dialect: p.dialect, Engine: p.engine, Timeouts: p.timeouts, LostBound: p.lostBound, Keys: map[string]sluice.Secret{}, SaltKey: sluice.NewSecret(s.salt)}
@@ -137,8 +143,8 @@ func newRig(t *testing.T, s setup) *rig {
 		}
 	}
 	table := &route.Table{
-		Version: "t1", Retries: s.retries, Pools: map[sluice.PoolID]*route.Pool{"main": main},
-		Models: map[sluice.ModelID]*route.Model{"m": {ID: "m", Pools: []sluice.PoolID{"main"}, Hedge: s.hedge}},
+		Version: "t1", Retries: s.retries, Pools: map[sluice.PoolID]*route.Pool{"main": main, "next": next},
+		Models: map[sluice.ModelID]*route.Model{"m": {ID: "m", Pools: []sluice.PoolID{"main"}, Shadows: s.shadows, Hedge: s.hedge}},
 	}
 	if len(spare.Backends) > 0 {
 		table.Pools["spare"] = spare
@@ -155,6 +161,7 @@ func newRig(t *testing.T, s setup) *rig {
 		},
 		EventLimit: s.event, Hooks: s.hooks,
 	})
+	r.x = x
 	policy := &s.policy
 	r.policy = policy
 	if policy.Weight == 0 {
@@ -200,6 +207,7 @@ func (r *rig) serve(s setup) (stop func()) {
 		r.client.CloseIdleConnections()
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
+		r.x.Close()
 		if err := r.proxy.Shutdown(ctx); err != nil {
 			r.t.Errorf("shutdown: %v", err)
 		}

@@ -26,7 +26,7 @@ type Skip string
 const (
 	Sent         Skip = ""
 	SkipSame     Skip = "same_pool"     // the request runs in that pool itself
-	SkipEffects  Skip = "effects"       // the provider would run tools once more
+	SkipEffects  Skip = "effects"       // the provider would run tools once more, or it names what only one provider has
 	SkipWaiting  Skip = "waiting"       // somebody waits for the pool
 	SkipReserved Skip = "reserved"      // what is free is kept for a class or a contract
 	SkipBusy     Skip = "busy"          // as many copies run in this process as may

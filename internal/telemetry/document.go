@@ -18,12 +18,12 @@ configuration, which lets whoever reaches the admin listener read the metrics, a
 
 Label values are bounded whatever clients send: `+"`model`, `pool` and `backend`"+` are names that the configuration declares (at most %d, %d and %d),
 any other name is %q; `+"`tenant`"+` is one of the %d busiest or %q, and the sum over it is always the whole; in
-`+"`sluice_contract_*`"+` it is one that the configuration gives a contract, of at most %d. Keys, users, tasks and request ids are
+`+"`sluice_contract_*`"+` it is one that the configuration gives a contract, of at most %d. in `+"`sluice_shadow_*`"+` but the refusals, `+"`model` and `pool`"+` are together at most %d. Keys, users, tasks and request ids are
 never labels: they are in the log line and in the ledger. `+"`outcome`, `reason`, `scope`, `dimension` and `source`"+` are the words of the glossary.
 
 | metric | type | labels | what it says |
 |---|---|---|---|
-`, MaxModels, MaxPools, MaxBackends, Other, MaxTenants, Other, MaxContracts)
+`, MaxModels, MaxPools, MaxBackends, Other, MaxTenants, Other, MaxContracts, MaxShadows)
 	for _, r := range rows {
 		labels := "–"
 		if len(r.Labels) > 0 {

@@ -40,6 +40,7 @@ func (h Hooks) Gate() admit.Hooks {
 func (h Hooks) Exchange() exchange.Hooks {
 	return exchange.Hooks{
 		Attempt: h.Metrics.Attempt,
+		Skipped: h.Metrics.Skipped, Copied: h.Metrics.Copied, Beside: h.Metrics.Beside,
 		Output:  h.Metrics.Output,
 		Journal: func(operation string, err error) { h.journalFailed(operation, err) },
 		Settle: func(id sluice.RequestID, err error) {

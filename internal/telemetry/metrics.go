@@ -66,6 +66,7 @@ type Metrics struct {
 	reloads       *prometheus.CounterVec
 	panics        prometheus.Counter
 	hot           hot // of the above
+	copies        shadowMetrics
 }
 
 // Row describes one metric, for docs/metrics.md.
@@ -97,6 +98,7 @@ func New(o Options) *Metrics {
 	}
 	m.requestMetrics()
 	m.accountMetrics()
+	m.copies = newShadowMetrics(m)
 	m.heat()
 	m.tenants = newTenants(o.Now, [4]*prometheus.Desc{
 		m.desc("sluice_tenant_requests_total", "counter", "Requests that ended, by tenant: the busiest tenants and other.", "tenant"),
@@ -194,6 +196,7 @@ func (m *Metrics) Declare(t *route.Table) {
 	for _, id := range sorted(t.Models) {
 		m.models.declare(string(id))
 	}
+	m.copies.declare(t)
 	for _, id := range sorted(t.Pools) {
 		m.pools.declare(string(id))
 		for _, b := range t.Pools[id].Backends {
