@@ -185,6 +185,9 @@ func (p *play) leave(q *request) {
 
 func (p *play) gone(q *request, impatient bool) {
 	p.tell(q, "the client leaves")
+	if q.hedge != nil {
+		p.lose(q.hedge, sluice.ClientGone)
+	}
 	if c := q.call; c != nil {
 		if q.run.on != nil {
 			p.abandon(q)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"sluice"
+	"sluice/internal/route"
 	"sluice/internal/tabletop/control"
 )
 
@@ -155,6 +156,33 @@ func (m *measure) dispatched(q *request) {
 	}
 	m.shares.waited(q)
 	m.fairness.dispatch(q)
+}
+
+// hedged is a second attempt that begins beside another.
+func (m *measure) hedged(h *request) {
+	t := m.of(h)
+	t.attempts++
+	t.hedged++
+	m.fairness.enqueue(h, h.call.Place.Pool)
+	m.fairness.dispatch(h)
+}
+
+// unhedged is an attempt that is late and got no second one beside it.
+func (m *measure) unhedged(q *request, why route.Denied) {
+	if why.Budgeted() {
+		m.of(q).unretried++
+	}
+}
+
+// won is a hedge that had the first token.
+func (m *measure) won(q *request) { m.of(q).won++ }
+
+// lost is an attempt that the other was before, or whose request has ended.
+func (m *measure) lost(q *request, e *control.Ended) {
+	m.fairness.end(q)
+	if e.Twice {
+		m.of(q).twice++
+	}
 }
 
 // firstToken is the first of an attempt.

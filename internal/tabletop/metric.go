@@ -228,6 +228,8 @@ var metrics = []metric{
 	ofPhase("retries.attempts", unitCount, func(p *Phase) float64 { return float64(p.Retries.Attempts) }),
 	ofPhase("retries.refused", unitCount, func(p *Phase) float64 { return float64(p.Retries.Refused) }),
 	ofPhase("retries.resubmitted", unitCount, func(p *Phase) float64 { return float64(p.Retries.Resubmitted) }),
+	ofPhase("retries.hedged", unitCount, func(p *Phase) float64 { return float64(p.Retries.Hedged) }),
+	ofPhase("retries.hedges_won", unitCount, func(p *Phase) float64 { return float64(p.Retries.Won) }),
 	{name: "fairness.gap", unit: unitCount, bounded: true, phase: func(p *Phase) (float64, bool) {
 		most := 0.0
 		for _, g := range p.Fairness {

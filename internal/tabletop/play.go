@@ -236,6 +236,10 @@ func (p *play) fire(t timer) {
 		if q := p.roster.slots[i]; q.attempt == t.gen {
 			p.failed(q)
 		}
+	case timerHedge:
+		if q := p.roster.slots[i]; q.attempt == t.gen {
+			p.late(q)
+		}
 	case timerScrape:
 		p.scrape(int(i))
 	case timerSample:

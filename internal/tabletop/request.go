@@ -38,6 +38,9 @@ type request struct {
 	charged int64   // of its attempt, in fairness
 	gauges  []*gauge
 
+	of    *request // of a hedge, the request that it is beside
+	hedge *request // the other attempt, while two race; in no list
+
 	call    *control.Call // nil while the client waits to submit again
 	prev    *request      // of those that are open, in order of submission
 	next    *request
@@ -83,15 +86,20 @@ type roster struct {
 	open       int
 }
 
-func (t *roster) add() *request {
-	var q *request
+// slot is one that is free.
+func (t *roster) slot() *request {
 	if n := len(t.free); n > 0 {
-		q = t.slots[t.free[n-1]]
+		q := t.slots[t.free[n-1]]
 		t.free = t.free[:n-1]
-	} else {
-		q = &request{slot: len(t.slots)}
-		t.slots = append(t.slots, q)
+		return q
 	}
+	q := &request{slot: len(t.slots)}
+	t.slots = append(t.slots, q)
+	return q
+}
+
+func (t *roster) add() *request {
+	q := t.slot()
 	*q = request{slot: q.slot, gen: q.gen + 1, attempt: q.attempt + 1, prev: t.tail}
 	if t.tail != nil {
 		t.tail.next = q
@@ -119,6 +127,25 @@ func (t *roster) remove(q *request) {
 	q.attempt++
 	t.free = append(t.free, q.slot)
 	t.open--
+}
+
+// beside is a second attempt at a request, in a slot of its own.
+func (t *roster) beside(q *request) *request {
+	h := t.slot()
+	slot, gen, attempt := h.slot, h.gen+1, h.attempt+1
+	*h = *q
+	h.slot, h.gen, h.attempt, h.of = slot, gen, attempt, q
+	h.prev, h.next, h.run, h.rivals, h.flow, h.charged, h.gauges = nil, nil, run{}, nil, nil, 0, nil
+	q.hedge = h
+	return h
+}
+
+// apart ends a race: the hedge is forgotten.
+func (t *roster) apart(h *request) {
+	h.of.hedge, h.of, h.call = nil, nil, nil
+	h.gen++
+	h.attempt++
+	t.free = append(t.free, h.slot)
 }
 
 // at is the request in a slot, if it is still the one that a timer was set for.

@@ -130,6 +130,8 @@ type Retries struct {
 	Amplification int64 `json:"amplification_permille"` // Attempts ÷ Dispatched
 	Refused       int64 `json:"refused_by_budget"`
 	Resubmitted   int64 `json:"resubmitted"` // by clients
+	Hedged        int64 `json:"hedged"`      // of Attempts, those that began beside another
+	Won           int64 `json:"hedges_won"`  // of Hedged, those that had the first token
 }
 
 // FairnessGap is the largest difference of service by weight between two tenants

@@ -74,6 +74,9 @@ func (s *Scenario) Run(ctx context.Context, o Options) (*Result, error) {
 // whether anything is left.
 func (p *play) close() {
 	for q := p.roster.head; q != nil; q = q.next {
+		if q.hedge != nil {
+			p.lose(q.hedge, sluice.ShuttingDown)
+		}
 		c := q.call
 		switch {
 		case c == nil:

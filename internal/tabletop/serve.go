@@ -35,6 +35,9 @@ func (p *play) granted(g *engine.Grant) (again bool) {
 		q.away = true
 		p.m.away(q)
 	}
+	if g.HedgeAfter > 0 {
+		p.timers.set(p.now+g.HedgeAfter, timerHedge, q.slot, q.attempt)
+	}
 	return p.dial(q, m)
 }
 
@@ -49,7 +52,14 @@ func (p *play) turnedBack(q *request, c *control.Call, g *engine.Grant) (again b
 		p.turnedAway(q, endOf{sluice.Rejected, why}, g.Err.RetryAfter)
 		return false
 	}
+	if why == sluice.HoldExpired && q.of != nil {
+		p.lose(q, why)
+		return true
+	}
 	if why == sluice.HoldExpired {
+		if q.hedge != nil {
+			p.lose(q.hedge, why)
+		}
 		p.abandon(q)
 	} else {
 		p.m.waited(q)
@@ -143,6 +153,9 @@ func (p *play) failed(q *request) {
 
 // fails ends an attempt that its backend failed.
 func (p *play) fails(q *request, f control.Failure) bool {
+	if f.Final && q.hedge != nil {
+		p.lose(q.hedge, sluice.LostRace) // whatever it would say, this is the answer
+	}
 	c, m := q.call, q.run.on
 	m.use.failed++
 	next := p.gateway.Failed(p.time(), c, q.truth.input, q.run.cached, f)
@@ -151,6 +164,14 @@ func (p *play) fails(q *request, f control.Failure) bool {
 	cached := q.run.cached
 	q.attempt++
 	q.run.on, q.run.job, q.run.timed, q.run.fail = nil, 0, false, nil
+	if q.of != nil {
+		q, c = q.of, q.of.call
+		p.roster.apart(q.hedge)
+	}
+	if next.Step == engine.Race {
+		p.tell(q, "the other attempt goes on")
+		return true
+	}
 	if next.Step == engine.Queue {
 		p.m.waits(p, q)
 		p.tell(q, "it waits for another attempt")
@@ -204,6 +225,7 @@ func broken(f fleet.Fault, seen sluice.Tokens) control.Failure {
 // progress takes what a machine reports of a request's answer.
 func (p *play) progress(q *request, g *fleet.Progress) {
 	if g.Tokens > 0 && q.run.first == 0 {
+		q = p.decide(q)
 		q.run.first = max(p.now, 1)
 		p.tell(q, "its first token comes, %v after it was submitted", (p.now - q.from).Round(time.Microsecond))
 		p.m.firstToken(q)

@@ -22,6 +22,7 @@ type tally struct {
 	ttft, tpot, e2e, queue histogram
 
 	admitted, attempts, dispatched, unretried, resubmitted int64
+	hedged, won                                            int64
 	settled, twice                                         int64
 }
 
@@ -54,6 +55,8 @@ func (t *tally) merge(o *tally) {
 	t.dispatched += o.dispatched
 	t.unretried += o.unretried
 	t.resubmitted += o.resubmitted
+	t.hedged += o.hedged
+	t.won += o.won
 	t.settled += o.settled
 	t.twice += o.twice
 }
@@ -86,7 +89,7 @@ func (t *tally) figures(length time.Duration, all int64) Figures {
 func (t *tally) retries() Retries {
 	return Retries{
 		Admitted: t.admitted, Attempts: t.attempts, Dispatched: t.dispatched, Amplification: permille(t.attempts, t.dispatched),
-		Refused: t.unretried, Resubmitted: t.resubmitted,
+		Refused: t.unretried, Resubmitted: t.resubmitted, Hedged: t.hedged, Won: t.won,
 	}
 }
 

@@ -13,6 +13,7 @@ const (
 	timerSubmit
 	timerReport // gen: the attempt's
 	timerFail
+	timerHedge  // gen: the attempt's
 	timerScrape // index: of the machine
 	timerSample
 )

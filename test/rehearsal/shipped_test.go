@@ -9,7 +9,7 @@ import (
 )
 
 // wanted are the scenarios that must ship.
-var wanted = []string{"noisy-tenant", "quarter-fleet-loss", "retry-wave", "contract-tenant", "harbor", "code-bursts", "long-documents", "affinity-conversation", "affinity-synthetic", "regional-failover"}
+var wanted = []string{"noisy-tenant", "quarter-fleet-loss", "retry-wave", "contract-tenant", "harbor", "code-bursts", "long-documents", "affinity-conversation", "affinity-synthetic", "regional-failover", "hedge"}
 
 func TestShippedScenarios(t *testing.T) {
 	long(t)

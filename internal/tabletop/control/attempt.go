@@ -92,10 +92,13 @@ type Failure struct {
 	Rates      []route.Hint // what its headers say is left
 }
 
-// Failed ends an attempt that its backend failed. Where the Step is not Queue, End is
-// to follow.
+// Failed ends an attempt that its backend failed. Where the Step is Fail, End is to
+// follow, of the call that a hedge was beside, since the hedge's has ended in any case.
 func (g *Gateway) Failed(now time.Time, c *Call, input, cached sluice.Tokens, f Failure) engine.Next {
 	c.Failure = f.Reason
+	if c.beside != nil {
+		c.beside.Failure = f.Reason
+	}
 	if f.Overload || f.Limited || len(f.Rates) > 0 {
 		s := engine.Signal{Backend: c.Place.Backend.ID, Overloaded: f.Overload, Rates: f.Rates}
 		if f.Limited {
@@ -105,12 +108,15 @@ func (g *Gateway) Failed(now time.Time, c *Call, input, cached sluice.Tokens, f 
 	}
 	u := g.took(c, input, cached, f.Unsent || f.Refused)
 	cost, high := c.bill(u)
-	if c.seen > 0 || f.Final {
+	if c.seen > 0 || f.Final && c.beside == nil {
 		return engine.Next{Step: engine.Fail, Denied: route.DeniedCause}
 	}
 	n := g.eng.AttemptEnded(now, c.ID, engine.Result{Reason: f.Reason, RetryAfter: f.RetryAfter, Overload: f.Overload, Usage: u, Cost: high})
 	c.add(u, cost, high) // it has been posted: the settlement adds nothing to it
 	c.running = false
+	if c.beside != nil { // its own reservation has ended
+		g.leave(c, c.beside)
+	}
 	return n
 }
 

@@ -15,6 +15,9 @@
 // backend is expected to have generated unseen where it does not stop with the
 // connection. A hard budget is charged, and holds, as the exchange has it.
 //
+// A call whose first token is late may have a second attempt beside the first
+// ([Gateway.Hedge]), which is a Call of its own until one of them has lost.
+//
 // # The boundary
 //
 // Nothing here can read how long an answer will be: an Ask has no such field, the

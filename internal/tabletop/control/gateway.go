@@ -58,6 +58,9 @@ type Call struct {
 	high     sluice.Nano // what a hard budget is charged
 	reported bool        // the backend reports its usage as it goes
 	running  bool
+
+	beside *Call // of a hedge, the call that it is beside
+	apart  apart
 }
 
 // Gateway is an engine and what is learned beside it.

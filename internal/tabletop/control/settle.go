@@ -70,7 +70,9 @@ func (g *Gateway) settle(now time.Time, c *Call, u sluice.Usage, o sluice.Outcom
 	c.add(u, cost, high)
 	c.running = false
 	err := g.eng.Settle(now, c.ID, engine.Actual{Usage: c.Usage, Cost: c.high, Outcome: o, Reason: why})
-	return Ended{Outcome: o, Reason: why, Usage: c.Usage, Cost: c.Cost, Twice: err == engine.ErrSettled, Late: err == engine.ErrLate}
+	all := c.apart
+	all.add(c.Usage, c.Cost)
+	return Ended{Outcome: o, Reason: why, Usage: all.usage, Cost: all.cost, Twice: err == engine.ErrSettled, Late: err == engine.ErrLate}
 }
 
 // Leave ends a call whose client has gone while it waited. One that had no attempt
