@@ -74,7 +74,9 @@ func (p *play) adopt(h *request) *request {
 	q.call, q.run = h.call, h.run
 	q.call.Tag = q.slot
 	q.rivals, q.flow, q.charged, q.gauges = h.rivals, h.flow, h.charged, h.gauges
-	q.run.on.jobs[q.run.job] = q
+	if jobs := q.run.on.jobs; jobs[q.run.job] == h { // else that token was its last
+		jobs[q.run.job] = q
+	}
 	q.attempt++
 	if f := q.run.fail; f != nil {
 		p.timers.set(max(q.run.began+time.Duration(f.After), p.now), timerFail, q.slot, q.attempt)

@@ -61,6 +61,13 @@ func openIsSound(t *rapid.T, p *play) {
 		if r.on != nil {
 			running[r.on]++
 		}
+		if h := q.hedge; h != nil {
+			if h.of != q || h.hedge != nil || h.run.on == nil || h.run.first > 0 || r.first > 0 || !h.call.Running() || h.run.on == r.on {
+				t.Fatalf("request %d: its hedge is %+v beside %+v", q.number, h.run, r)
+			}
+			calls++
+			running[h.run.on]++
+		}
 	}
 	if calls != p.gateway.Open() {
 		t.Fatalf("%d requests are at the gateway, which has %d", calls, p.gateway.Open())

@@ -133,6 +133,12 @@ func failureOf(err error) control.Failure {
 func (p *play) failed(q *request) {
 	f := q.run.fail
 	if midway(f.Reason) {
+		m := q.run.on
+		if m.sync(p.time()); q.run.seen == 0 {
+			if n, _ := m.sim.Tokens(q.run.job); n > 0 {
+				q = p.decide(q) // it broke after its first token
+			}
+		}
 		p.catchUp(q)
 		p.abandonJob(q)
 	}

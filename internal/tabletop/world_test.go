@@ -93,6 +93,9 @@ func anyTable(t *rapid.T, s *Scenario, v *Variant, i int) {
 	hosted.ID, hosted.Capacity, hosted.StopsOnCancel = "hosted", route.Capacity{Concurrency: 16}, false
 	v.Table.Pools["far"] = &route.Pool{ID: "far", Backends: []*route.Backend{&hosted}, Sharing: v.Table.Pools["main"].Sharing}
 	v.Table.Models["m"].Fallback = []sluice.PoolID{"far"}
+	if pick("hedge", 0, 1) == 1 {
+		v.Table.Models["m"].Hedge = &route.Hedging{After: time.Duration(pick("late", 10, 2000)) * time.Millisecond, Classes: [sluice.NumClasses]bool{true, true, true}}
+	}
 	for k := range v.Principals {
 		p := v.Principals[k].Policy
 		p.Weight = int64(pick("weight", 1, 4))
