@@ -78,7 +78,8 @@ func (e *Engine) Hedge(now time.Time, id sluice.RequestID) Hedged {
 // hedges reports whether a request of a model may have a second attempt beside one of
 // its own, of which it has had none.
 func (r *request) hedges(m *route.Model) bool {
-	return m.Hedge != nil && m.Hedge.Classes[r.call.Class] && r.call.Streaming && !r.call.Single && !r.call.Free && !r.hedged
+	c := &r.call
+	return m.Hedge != nil && m.Hedge.Classes[c.Class] && c.Streaming && !c.Single && !c.Free && c.Shadow == nil && !r.hedged
 }
 
 // hedgeAfter is when the attempt that begins is late, 0 if that has no consequence.

@@ -102,7 +102,7 @@ func (c *copies) copy() {
 	}}
 	o.next++
 	call := engine.Call{
-		ID: sluice.RequestID(fmt.Sprint("s", o.next)), Dialect: "openai", Model: model, Shadow: shadow,
+		ID: sluice.RequestID(fmt.Sprint("s", o.next)), Dialect: "openai", Model: model, Shadow: shadow, Streaming: true,
 		Principal: sluice.Principal{Tenant: o.keys[0].principal.Tenant, Policy: &sluice.Policy{HardSpend: true}},
 		Work:      sluice.Work{Input: sluice.Tokens(rapid.IntRange(1, 1200).Draw(t, "in")), OutputBound: sluice.Tokens(rapid.IntRange(1, 3000).Draw(t, "out"))},
 	}
@@ -116,6 +116,8 @@ func (c *copies) copy() {
 	switch {
 	case g.Pool != shadow.Pool || g.Backend == nil || g.Fallback || g.Canary || g.OutputBound != call.Work.OutputBound:
 		t.Fatalf("%s: %+v", call.ID, g)
+	case g.HedgeAfter > 0:
+		t.Fatalf("%s: a copy may be hedged", call.ID)
 	case waited:
 		t.Fatalf("%s: got a place in %s, for which somebody waits", call.ID, g.Pool)
 	case g.HeldSpend < worst(g, call.Work.Input):
