@@ -170,14 +170,16 @@ const MaxRecent = 500
 // RecentQuery asks for requests that have ended, newest arrival first.
 type RecentQuery struct {
 	Owner  Owner
-	Where  []Match // any dimension but ByHour, ByDay and ByLabel
-	Before Cursor  // what the last page's Next said
-	Limit  int     // 0 is 100, at most MaxRecent
+	Where  []Match   // any dimension but ByHour, ByDay and ByLabel
+	Since  time.Time // of arrival; zero is the beginning
+	Before Cursor    // what the last page's Next said
+	Limit  int       // 0 is 100, at most MaxRecent
+	Detail bool      // with the Detail of the entries
 }
 
 // RecentPage is one page of requests.
 type RecentPage struct {
-	Entries []Entry // the final entry of each, without its Detail
+	Entries []Entry // the final entry of each, without its Detail unless it was asked for
 	Whole   []Sum   // what each took over all its attempts, in the order of Entries
 	Next    Cursor  // zero when there is no more
 }

@@ -1,4 +1,4 @@
-// Package store is SQL for ledger and auth records on SQLite and Postgres: one
+// Package store is SQL for ledger, auth records and versions of the configuration on SQLite and Postgres: one
 // implementation, one schema.
 //
 // # Model
@@ -13,6 +13,9 @@
 // the rows that it really inserted. Those of shadows, the copies of requests whose
 // answers nobody saw, are summed in shadow_hours and nowhere else. Usage is answered from them alone wherever
 // they have the dimensions; else entries are read, up to Options.ScanMax.
+//
+// config_versions holds what has been in force of the configuration (versions.Version),
+// the newest of it.
 //
 // Auth records are documents (JSON) with the columns that the database must know.
 // Hashes of secrets are columns and never in a document.

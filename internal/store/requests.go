@@ -36,7 +36,8 @@ func (db *DB) Explain(ctx context.Context, o ledger.Owner, id sluice.RequestID) 
 }
 
 // Recent lists requests that have ended, newest arrival first, by their final
-// entries without Detail, and what each took over all its attempts.
+// entries, with Detail where it is asked for, and what each took over all its
+// attempts.
 func (db *DB) Recent(ctx context.Context, q ledger.RecentQuery) (ledger.RecentPage, error) {
 	limit := cmp.Or(q.Limit, 100)
 	if limit < 1 || limit > ledger.MaxRecent {
@@ -52,13 +53,20 @@ func (db *DB) Recent(ctx context.Context, q ledger.RecentQuery) (ledger.RecentPa
 		}
 		c.add(d.column+" = $?", m.Value)
 	}
+	if !q.Since.IsZero() {
+		c.add("at_us >= $?", q.Since.UnixMicro())
+	}
 	if !q.Before.IsZero() {
 		c.add("at_us <= $?", q.Before.At.UnixMicro())
 		at := len(c.args)
 		c.add(fmt.Sprintf("(at_us < $%d OR request_id < $?)", at), string(q.Before.Request))
 	}
+	columns := plainColumns
+	if q.Detail {
+		columns = strings.Join(entryColumns, ", ")
+	}
 	rows, err := db.read.QueryContext(ctx, fmt.Sprintf(
-		"SELECT %s FROM entries%s ORDER BY at_us DESC, request_id DESC LIMIT %d", plainColumns, c.where(), limit+1,
+		"SELECT %s FROM entries%s ORDER BY at_us DESC, request_id DESC LIMIT %d", columns, c.where(), limit+1,
 	), c.args...)
 	if err != nil {
 		return ledger.RecentPage{}, fmt.Errorf("list requests: %w", err)
