@@ -37,8 +37,10 @@ type Config struct {
 	Plans     map[string]*Plan     `json:"plans,omitempty" jsonschema:"limits and class that tenants have, by name"`
 	Tenants   map[string]*Tenant   `json:"tenants,omitempty" jsonschema:"tenants with their projects and keys; what is declared here is read-only in the API"`
 
-	file string
-	pos  map[string]Pos
+	file     string
+	pos      map[string]Pos
+	standing []standing // secrets that stand in the file
+	values   []expanded // what references expanded to, the longest first
 }
 
 func (c *Config) setDefaults() {

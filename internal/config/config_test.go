@@ -491,7 +491,7 @@ func FuzzParse(f *testing.F) {
 	}
 	noFile := func(string, int64) ([]byte, error) { return nil, os.ErrNotExist }
 	f.Fuzz(func(t *testing.T, data []byte) {
-		c, err := parse("x.yaml", data, testEnv, noFile)
+		c, err := parse("x.yaml", data, ParseOptions{Env: testEnv}, noFile)
 		if err == nil {
 			if _, err := Compile(c, CompileOptions{SimulatedURL: "http://127.0.0.1:9/v1"}); err != nil {
 				if _, ok := err.(Problems); !ok {

@@ -39,6 +39,11 @@ type decoder struct {
 	depth    int
 	stopped  bool
 
+	standing []standing // secrets that stand in the file
+	marks    Marks      // of those that have been taken out of a text that was kept
+	anyMark  bool       // a mark stands for any secret: the configuration is looked at, not put in force
+	changes  *Changes   // what was changed since the file was read; nil if nothing was
+
 	// rehearsal reads no secret, neither of the environment nor of a file: see
 	// Config.rehearse.
 	rehearsal bool

@@ -63,22 +63,24 @@ func DemoFile(o DemoOptions) []byte {
 	return fmt.Appendf(nil, demoText, data, providers.String(), pools.String(), models.String())
 }
 
-// demoName stands for the file that there is not.
-const demoName = "(no configuration file)"
+// DemoName stands for the file that there is not.
+const DemoName = "(no configuration file)"
 
 // Demo is the configuration of DemoFile, parsed. Compile it with the address of
 // the simulated fleet.
 func Demo(o DemoOptions) (*Config, error) {
-	env := func(name string) (string, bool) {
-		if name == demoKey {
-			return o.Key.Reveal(), true
-		}
-		if o.Env == nil {
-			return "", false
-		}
-		return o.Env(name)
+	return Parse(DemoName, DemoFile(o), o.Variables)
+}
+
+// Variables looks a variable up for DemoFile, in which the development key is one.
+func (o DemoOptions) Variables(name string) (string, bool) {
+	if name == demoKey {
+		return o.Key.Reveal(), true
 	}
-	return Parse(demoName, DemoFile(o), env)
+	if o.Env == nil {
+		return "", false
+	}
+	return o.Env(name)
 }
 
 const demoText = `# The configuration of a gateway that was started without one.

@@ -37,6 +37,13 @@
 //   - Every setting that a running process cannot change is told by
 //     [Settings.Fixed].
 //
+// # Versions
+//
+// A text may be kept and read again ([ParseWith]): [Config.Kept] takes out what secrets
+// stand in it, and [Marks] puts them back from a configuration that still has them.
+// [Changes] are made to the decoded file before its rules are checked, so that a change
+// is refused as the file would be. [Diff] compares what two files mean.
+//
 // # Scenarios
 //
 // A scenario of the tabletop is read by the same decoder ([ReadScenario]). It holds

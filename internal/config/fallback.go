@@ -97,7 +97,7 @@ func (l *linter) fallbacks(path string, m *Model) {
 // dialect: when it fails, so does the model. The simulated fleet is in this process
 // and fails with it.
 func (l *linter) wayOut(path, name string, m *Model) {
-	if l.c.file == demoName {
+	if l.c.file == DemoName {
 		return // there is no file to mend
 	}
 	domains := make(map[Dialect][]string)

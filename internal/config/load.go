@@ -12,30 +12,54 @@ import (
 // Load reads a configuration file. The error is Problems: all that is wrong
 // with it.
 func Load(path string, env Env) (*Config, error) {
+	data, err := Read(path)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(path, data, env)
+}
+
+// Read reads the bytes of a configuration file. The error is Problems.
+func Read(path string) ([]byte, error) {
 	data, err := readFile(path, MaxFile)
 	if err != nil {
 		return nil, Problems{{File: path, Cause: fmt.Sprintf("cannot read the configuration: %s", err), Fix: "give the path of a YAML file that the process can read"}}
 	}
-	return Parse(path, data, env)
+	return data, nil
 }
 
 // Parse reads a configuration; name stands in messages and origins. Secrets
 // written as file:/path are read now. The error is Problems: all that is wrong
 // with it.
 func Parse(name string, data []byte, env Env) (*Config, error) {
-	return parse(name, data, env, readFile)
+	return ParseWith(name, data, ParseOptions{Env: env})
 }
 
-func parse(name string, data []byte, env Env, read func(string, int64) ([]byte, error)) (*Config, error) {
-	if env == nil {
-		env = func(string) (string, bool) { return "", false }
+// ParseOptions is what a configuration is read with. The zero value knows no variable.
+type ParseOptions struct {
+	Env     Env
+	Changes *Changes // made to what the text says, before it is checked; nil makes none
+	Marks   Marks    // of secrets that were taken out of the text; see Config.Kept
+	// Unmarked takes a mark whose secret is gone for a secret: for a configuration
+	// that is compared and never put in force.
+	Unmarked bool
+}
+
+// ParseWith is Parse of a text that was kept, and changed since.
+func ParseWith(name string, data []byte, o ParseOptions) (*Config, error) {
+	return parse(name, data, o, readFile)
+}
+
+func parse(name string, data []byte, o ParseOptions, read func(string, int64) ([]byte, error)) (*Config, error) {
+	if o.Env == nil {
+		o.Env = func(string) (string, bool) { return "", false }
 	}
 	body, problems := parseYAML(name, data)
 	if problems != nil {
 		return nil, problems
 	}
-	d := newDecoder(name, env, body)
-	d.readFile = read
+	d := newDecoder(name, o.Env, body)
+	d.readFile, d.changes, d.marks, d.anyMark = read, o.Changes, o.Marks, o.Unmarked
 	return d.config(body)
 }
 
@@ -58,12 +82,14 @@ func (d *decoder) config(body node) (*Config, error) {
 	if body != nil {
 		d.into(body, c, "")
 	}
-	c.file, c.pos = d.file, d.pos
+	c.file, c.pos, c.standing, c.values = d.file, d.pos, d.standing, d.expanded()
 	if d.rehearsal {
 		c.rehearse()
 	}
-	v := &validator{decoder: d, c: c}
-	v.validate()
+	d.apply(c, d.changes)
+	if v := (&validator{decoder: d, c: c}); !d.anyMark { // a mark is no address and no key
+		v.validate()
+	}
 	if len(d.problems) > 0 {
 		d.problems.sort()
 		return nil, d.problems

@@ -178,6 +178,19 @@ func (d *decoder) secret(n node, path string) (Secret, bool) {
 	if !ok {
 		return Secret{}, false
 	}
+	if strings.HasPrefix(raw, withheld) {
+		if raw, ok = d.unmark(pos, path, raw); !ok {
+			return Secret{}, false
+		}
+		if text, ok = d.expand(raw, pos, path); !ok {
+			return Secret{}, false
+		}
+	}
+	if stands(raw) {
+		at := nodePos(d.unwrap(n, path))
+		s := sluice.NewSecret(raw)
+		d.standing = append(d.standing, standing{at, &s})
+	}
 	if name, isFile := strings.CutPrefix(text, "file:"); isFile {
 		b, err := d.readFile(name, MaxSecretFile)
 		if err != nil {
