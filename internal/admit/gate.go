@@ -1,6 +1,7 @@
 package admit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -69,6 +70,7 @@ func New(eng *engine.Engine, o Options) *Gate {
 type Refused struct {
 	Err    *sluice.Error
 	Limits []engine.LimitState
+	Policy string // version of the routing table that decided, or under which it waited; empty if none saw it
 }
 
 func (r *Refused) Error() string { return r.Err.Error() }
@@ -78,18 +80,18 @@ func (r *Refused) Unwrap() error { return r.Err }
 // caller owns the Grant: defer its Release.
 func (g *Gate) Admit(ctx context.Context, c engine.Call) (*Grant, error) {
 	if err := context.Cause(ctx); err != nil {
-		return nil, g.refuse(c, gone(err), nil)
+		return nil, g.refuse(c, Refused{Err: gone(err)})
 	}
 	g.mu.Lock()
 	if g.draining || g.closed {
 		g.mu.Unlock()
-		return nil, g.refuse(c, shuttingDown(), nil)
+		return nil, g.refuse(c, Refused{Err: shuttingDown()})
 	}
 	now := time.Now()
 	v := g.eng.Arrive(now, c)
 	if v.Err != nil {
 		g.mu.Unlock()
-		return nil, g.refuse(c, v.Err, v.Limits)
+		return nil, g.refuse(c, Refused{v.Err, v.Limits, v.Policy})
 	}
 	ch := g.expect(c.ID)
 	told := g.advance(now)
@@ -112,7 +114,7 @@ func (g *Gate) Admit(ctx context.Context, c engine.Call) (*Grant, error) {
 		told := g.advance(now)
 		g.mu.Unlock()
 		g.tell(told)
-		return nil, g.refuse(c, err, place.Limits)
+		return nil, g.refuse(c, Refused{err, place.Limits, cmp.Or(place.Policy, v.Policy)})
 	}
 	if g.hooks.Granted != nil {
 		g.hooks.Granted(c, place)
@@ -268,11 +270,11 @@ func (g *Gate) tell(n news) {
 	}
 }
 
-func (g *Gate) refuse(c engine.Call, err *sluice.Error, limits []engine.LimitState) error {
+func (g *Gate) refuse(c engine.Call, r Refused) error {
 	if g.hooks.Refused != nil {
-		g.hooks.Refused(c, err)
+		g.hooks.Refused(c, r.Err)
 	}
-	return &Refused{err, limits}
+	return &r
 }
 
 // Drain stops new admissions: they are refused with shutting_down. Calls that

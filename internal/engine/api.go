@@ -40,6 +40,7 @@ type Verdict struct {
 	Pool     sluice.PoolID
 	Position int           // requests ahead of it in that queue
 	Wait     time.Duration // predicted; 0 if it starts at once or nothing is known yet
+	Policy   string        // version of the routing table that decided
 	Limits   []LimitState  // on a refusal, the caller's counters; else empty: the Grant has them
 }
 

@@ -19,7 +19,7 @@ func (e *Engine) Arrive(now time.Time, c Call) Verdict {
 	}
 	m, err := e.model(&c)
 	if err != nil {
-		return Verdict{Err: err}
+		return Verdict{Err: err, Policy: e.table.Version}
 	}
 	r := e.newRequest(now, &c)
 	r.table, r.model = e.table, m
@@ -28,12 +28,13 @@ func (e *Engine) Arrive(now time.Time, c Call) Verdict {
 	e.open(now, r, m)
 	v, err := e.admit(now, r, m)
 	if err != nil {
-		v = Verdict{Err: err, Limits: e.book.Limits(now, &r.res, nil)}
+		v = Verdict{Err: err, Limits: e.book.Limits(now, &r.res, nil), Policy: e.table.Version}
 		e.refuse(now, r, m, err)
 		e.book.Release(now, &r.res)
 		e.reuse(r)
 		return v
 	}
+	v.Policy = e.table.Version
 	e.requests.Add(r)
 	return v
 }

@@ -389,7 +389,7 @@ func (e *Engine) endWait(r *request, err *sluice.Error) {
 	e.turnedAway(e.now, r.pool, r, err.Reason)
 	e.answers.grants = append(e.answers.grants, Grant{
 		ID: r.call.ID, Attempt: r.attempt, Pool: r.pool.id, Err: err, Queued: e.now.Sub(r.since),
-		Limits: e.book.Limits(e.now, &r.res, nil),
+		Limits: e.book.Limits(e.now, &r.res, nil), Policy: e.table.Version,
 	})
 	if r.attempt > 0 {
 		r.phase = idle

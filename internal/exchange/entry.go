@@ -28,7 +28,7 @@ func (t *turn) entry(a *attempt, u sluice.Usage, cost, high sluice.Nano) ledger.
 	}
 	e.Duration = e.Ended.Sub(e.At)
 	if a == nil {
-		e.Queued = e.Duration
+		e.Queued, e.Policy = e.Duration, t.policy
 		e.Detail = t.detail(nil)
 		return e
 	}
@@ -175,6 +175,10 @@ func (t *turn) detail(a *attempt) []byte {
 		b = appendWord(b, l.String())
 	}
 	b = t.appendCopied(b)
+	if p := t.r.Principal.Policy; p != nil {
+		b = appendTexts(b, "regions", p.Regions)
+		b = appendTexts(b, "providers", p.Providers)
+	}
 	if a != nil {
 		b = appendPlace(b, a)
 		if w := a.place.Would; w != nil {
@@ -306,6 +310,21 @@ func appendWord(b []byte, s string) []byte {
 	b = append(b, '"')
 	b = append(b, s...)
 	return append(b, '"')
+}
+
+// appendTexts adds a list, if there is anything in it.
+func appendTexts[T ~string](b []byte, name string, list []T) []byte {
+	if len(list) == 0 {
+		return b
+	}
+	text, err := json.Marshal(list)
+	if err != nil {
+		return b
+	}
+	b = append(b, ',')
+	b = appendWord(b, name)
+	b = append(b, ':')
+	return append(b, text...)
 }
 
 func appendField(b []byte, name string, v int64) []byte {

@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -77,7 +78,7 @@ func (x *Exchange) Run(ctx context.Context, r *Request, c Client) (res Result) {
 	if err != nil {
 		var limits []engine.LimitState
 		if r, ok := errors.AsType[*admit.Refused](err); ok {
-			limits = r.Limits
+			limits, t.policy = r.Limits, cmp.Or(r.Policy, t.policy)
 		}
 		return t.refused(t.why(ctx, err), limits)
 	}
@@ -100,6 +101,7 @@ type turn struct {
 	r      *Request
 	client Client
 	plan   plan
+	policy string // version of the routing table under which it got no place
 	grant  *admit.Grant
 	shadow *route.Shadow // whose copy this is; nil if it is what a client asks
 	copied []copied      // of the shadows whose turn it was

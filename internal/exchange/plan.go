@@ -30,6 +30,7 @@ type plan struct {
 func (t *turn) call() (engine.Call, *sluice.Error) {
 	r, h := t.r, t.r.Head
 	table := t.x.o.Table()
+	t.policy = table.Version
 	m := table.Models[sluice.ModelID(h.Model)]
 	if m != nil && t.shadow != nil {
 		m = m.Alone(t.shadow)

@@ -34,7 +34,7 @@ type Entry struct {
 	UpstreamModel     string // what was asked for
 	ServedModel       string // what the provider said it served, if it said
 	UpstreamRequestID string
-	Policy            string // routing table version
+	Policy            string // version of the routing table that chose the backend, or found none
 
 	Final     bool // the request's last attempt: Outcome and Reason are the request's
 	Outcome   sluice.Outcome
