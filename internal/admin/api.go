@@ -53,6 +53,8 @@ func New(o Options) (*API, error) {
 	a.registerBackends(api)
 	a.registerQueue(api)
 	a.registerCapacity(api)
+	a.registerRoutes(api)
+	a.registerVersions(api)
 	describeProblems(api.OpenAPI())
 	doc, err := api.OpenAPI().MarshalJSON()
 	if err != nil {

@@ -21,7 +21,7 @@ func path(route string) string {
 // token, with a wrong one and with a tenant's key nothing but the open list
 // answers, and GET is the only method of the open list.
 func TestEveryRouteIsGuarded(t *testing.T) {
-	b := newBench(t)
+	b, _ := newRoutingBench(t)
 	var open []string
 	for _, r := range b.api.Routes() {
 		target := path(r.Path)
@@ -62,7 +62,7 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 
 // TestUnknownPathsAreGuarded says that nobody can map the API without a token.
 func TestUnknownPathsAreGuarded(t *testing.T) {
-	b := newBench(t)
+	b, _ := newRoutingBench(t)
 	for _, target := range []string{"/admin", "/admin/v1", "/admin/v1/nothing", "/openapi", "/docs", "/debug/pprof/", "/livez/x", "/..%2fadmin/v1/tenants"} {
 		if res := b.raw("GET", target, "", "", nil); res.StatusCode != 401 {
 			t.Errorf("GET %s without a token: got %d, want 401", target, res.StatusCode)
@@ -81,7 +81,7 @@ func TestUnknownPathsAreGuarded(t *testing.T) {
 }
 
 func TestOtherOriginsMayNotChange(t *testing.T) {
-	b := newBench(t)
+	b, _ := newRoutingBench(t)
 	for _, h := range []http.Header{
 		{"Sec-Fetch-Site": {"cross-site"}},
 		{"Origin": {"https://evil.example"}},
@@ -114,7 +114,7 @@ func TestMetricsRoute(t *testing.T) {
 // TestStrictRequests is API3 of the threat table: nothing is written that is not
 // named, nothing is read twice, and no value comes back.
 func TestStrictRequests(t *testing.T) {
-	b := newBench(t)
+	b, _ := newRoutingBench(t)
 	const canary = "slk_live_canary"
 	for name, c := range map[string]struct{ target, body string }{
 		"unknown field":   {"/admin/v1/tenants", `{"id":"x","role":"` + canary + `"}`},
@@ -149,7 +149,7 @@ func TestStrictRequests(t *testing.T) {
 }
 
 func TestHeadersForbidCaching(t *testing.T) {
-	b := newBench(t)
+	b, _ := newRoutingBench(t)
 	res := b.raw("GET", "/admin/v1/tenants", b.token, "", nil)
 	if got := res.Header.Get("Cache-Control"); got != "no-store" {
 		t.Errorf("Cache-Control: got %q", got)
@@ -157,7 +157,7 @@ func TestHeadersForbidCaching(t *testing.T) {
 }
 
 func TestOpenAPIDescribesEveryOperation(t *testing.T) {
-	b := newBench(t)
+	b, _ := newRoutingBench(t)
 	var doc struct {
 		Paths map[string]map[string]any `json:"paths"`
 	}

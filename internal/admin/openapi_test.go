@@ -13,7 +13,7 @@ var update = flag.Bool("update", false, "rewrite docs/openapi.json")
 // TestOpenAPIDocument holds docs/openapi.json to the API; -update rewrites it.
 func TestOpenAPIDocument(t *testing.T) {
 	const file = "../../docs/openapi.json"
-	b := newBench(t)
+	b, _ := newRoutingBench(t)
 	var want bytes.Buffer
 	if err := json.Indent(&want, b.api.OpenAPI(), "", " "); err != nil {
 		t.Fatal(err)

@@ -86,7 +86,9 @@ type Options struct {
 	Flush func(ctx context.Context) error
 	// Reload reads the configuration again. A failed reload changes nothing; its
 	// error is shown to the operator, as single mistakes if it is a Problems.
-	Reload func(ctx context.Context) (Reloaded, error)
+	Reload func(ctx context.Context, by Reload) (Reloaded, error)
+	// Routing shows and changes routes, and goes back to earlier versions.
+	Routing Routing
 
 	Metrics     http.Handler // nil: no /metrics
 	OpenMetrics bool         // /metrics needs no token
@@ -105,6 +107,8 @@ type Problems interface {
 // Reloaded says what a reload put in force.
 type Reloaded struct {
 	Version  string   `json:"version" doc:"Version of the configuration in force"`
+	Number   int64    `json:"number,omitempty" doc:"Its number; left out while the store has not recorded it"`
+	OffFile  bool     `json:"off_file,omitempty" doc:"Something else than the file on disk holds"`
 	Changed  bool     `json:"changed" doc:"Whether it differs from the one before"`
 	Warnings []string `json:"warnings,omitempty" doc:"What is valid but looks wrong"`
 }

@@ -21,6 +21,13 @@ type ConfigStatus struct {
 	File      string     `json:"file,omitempty"`
 	Loaded    *time.Time `json:"loaded,omitempty"`
 	LastError string     `json:"last_error,omitempty" doc:"Why the last reload failed; the configuration in force is the one before"`
+
+	Number  int64      `json:"number,omitempty" doc:"Of the version in force; left out while the store has not recorded it"`
+	Source  string     `json:"source,omitempty" doc:"How it came to be in force: file, api or rollback"`
+	Author  string     `json:"author,omitempty" doc:"Who put it in force"`
+	Reason  string     `json:"reason,omitempty" doc:"Why"`
+	Since   *time.Time `json:"since,omitempty" doc:"When"`
+	OffFile string     `json:"off_file,omitempty" doc:"Why the file on disk is not what is in force; left out where it is"`
 }
 
 // SnapshotStatus is the snapshot that identifies callers.
@@ -126,14 +133,21 @@ type (
 		Limit int `query:"limit" minimum:"0" maximum:"1000" doc:"Most rows of each kind; 0: 20"`
 	}
 	statusOut struct{ Body Status }
+	reloadIn  struct {
+		Mutation
+		Body *struct {
+			Author string `json:"author,omitempty" maxLength:"128" doc:"Who; the name of the admin token if left out"`
+			Reason string `json:"reason,omitempty" maxLength:"1024" doc:"Why"`
+			Follow bool   `json:"follow,omitempty" doc:"Put what the file says in force although a rollback or a change of routes holds"`
+		}
+	}
 	reloadOut struct{ Body Reloaded }
 )
 
 func (a *API) registerStatus(api huma.API) {
 	tags := []string{"operate"}
 	register(a, api, huma.Operation{OperationID: "status", Method: http.MethodGet, Path: "/admin/v1/status", Summary: "What waits, what runs, what is broken", Tags: tags}, a.status)
-	register(a, api, huma.Operation{OperationID: "reload-config", Method: http.MethodPost, Path: "/admin/v1/config/reload", Summary: "Read the configuration again; a failed reload changes nothing", Tags: tags, Errors: []int{409}},
-		func(ctx context.Context, in *Mutation) (*reloadOut, error) { return a.reload(ctx, in) })
+	register(a, api, huma.Operation{OperationID: "reload-config", Method: http.MethodPost, Path: "/admin/v1/config/reload", Summary: "Read the configuration again; a failed reload changes nothing", Tags: tags, Errors: []int{409}}, a.reload)
 }
 
 func (a *API) status(_ context.Context, in *statusIn) (*statusOut, error) {
@@ -276,7 +290,7 @@ func accountView(v *engine.AccountView) Account {
 }
 
 // reload reads the configuration again.
-func (a *API) reload(ctx context.Context, in *Mutation) (*reloadOut, error) {
+func (a *API) reload(ctx context.Context, in *reloadIn) (*reloadOut, error) {
 	if a.o.Reload == nil {
 		return nil, &sluice.Error{
 			Kind: sluice.KindConflict, Reason: sluice.InvalidRequest,
@@ -286,7 +300,15 @@ func (a *API) reload(ctx context.Context, in *Mutation) (*reloadOut, error) {
 	if in.DryRun {
 		return nil, hinted(sluice.Invalid("dry_run", "is not known here"), "check the file with sluice check FILE")
 	}
-	r, err := a.o.Reload(ctx)
+	var by Reload
+	if in.Body != nil {
+		by = Reload{Author: in.Body.Author, Reason: in.Body.Reason, Follow: in.Body.Follow}
+	}
+	var err error
+	if by.Author, by.Reason, err = a.author(ctx, by.Author, by.Reason); err != nil {
+		return nil, err
+	}
+	r, err := a.o.Reload(ctx, by)
 	if err != nil {
 		return nil, reloadProblem(err)
 	}

@@ -108,14 +108,26 @@ func (mistakes) Details() []ProblemDetail {
 
 func TestReload(t *testing.T) {
 	var err error
+	var by Reload
 	b := newBench(t, func(o *Options) {
-		o.Reload = func(context.Context) (Reloaded, error) { return Reloaded{Version: "v2", Changed: true}, err }
+		o.Reload = func(_ context.Context, who Reload) (Reloaded, error) {
+			by = who
+			return Reloaded{Version: "v2", Changed: true}, err
+		}
 	})
 	var r Reloaded
 	b.do("POST", "/admin/v1/config/reload", "", 200, &r)
 	if r.Version != "v2" || !r.Changed {
 		t.Errorf("got %+v", r)
 	}
+	if by.Author == "" || by.Reason != "" || by.Follow {
+		t.Errorf("without a body it is by %+v, want the token's name", by)
+	}
+	b.do("POST", "/admin/v1/config/reload", `{"author":"ada","reason":" more of it ","follow":true}`, 200, &r)
+	if want := (Reload{Author: "ada", Reason: "more of it", Follow: true}); by != want {
+		t.Errorf("got %+v, want %+v", by, want)
+	}
+	b.do("POST", "/admin/v1/config/reload", `{"reason":"two\nlines"}`, 422, nil)
 	err = mistakes{errors.New("bad")}
 	if text := b.do("POST", "/admin/v1/config/reload", "", 422, nil); !strings.Contains(text, "sluice.yaml:3:1") || !strings.Contains(text, "nothing has changed") {
 		t.Errorf("got %s", text)

@@ -25,6 +25,7 @@ import (
 	"sluice/internal/ledger"
 	"sluice/internal/proxy"
 	"sluice/internal/telemetry"
+	"sluice/internal/versions"
 )
 
 // Options says what an App is made from. The zero value is the gateway without a
@@ -80,8 +81,14 @@ type App struct {
 	ready               atomic.Bool // store there, counters seeded
 	draining            atomic.Bool
 
-	reloading  sync.Mutex                     // serialises reloads
-	prices     *catalog.Catalog               // guarded by reloading, like retired; nil until it is read
+	history *versions.History
+	held    atomic.Pointer[versions.Held] // what is in force in place of the file; nil if the file is
+	markKey sluice.Secret                 // of the marks of secrets in kept texts
+
+	reloading  sync.Mutex                     // serialises what puts something in force, and guards up to retired
+	applied    *made                          // what is in force
+	followed   string                         // hash of the file as it was read last
+	prices     *catalog.Catalog               // nil until it is read
 	retired    map[sluice.BackendID]time.Time // when backends that are gone were taken away
 	reloads    atomic.Pointer[reloadState]
 	devKey     string // credential of the development tenant; empty with a configuration file

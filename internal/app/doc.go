@@ -24,6 +24,14 @@
 // and the metrics are told. A failed reload changes nothing and is remembered for
 // the status.
 //
+// # Versions
+//
+// What is put in force, by a reload, a change of routes or a rollback, takes one path
+// (putInForce) and is one version in the history (versions.History). A text is compiled
+// in the same way whether it is the file or was kept. What is not the file is held
+// against the file as it was read last, beside the journal, so that it is known before
+// the store is: a start compiles the file, for the directory, and then what is held.
+//
 // # Stopping
 //
 // Readiness fails first (lame duck), then the listeners close, running requests

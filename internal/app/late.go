@@ -18,6 +18,7 @@ import (
 	"sluice/internal/ledger"
 	"sluice/internal/quota"
 	"sluice/internal/store"
+	"sluice/internal/versions"
 )
 
 // storeRetry is the pause between two tries to reach a store that was not there
@@ -28,8 +29,8 @@ const storeRetry = time.Second
 // opened: without it each start would tell of a drain that failed.
 const storeGrace = 2 * time.Second
 
-// lateStore stands for a store that may come later: the journal's sink and the
-// keeper's source. Until it is there every call fails, which both take as a
+// lateStore stands for a store that may come later: the journal's sink, the keeper's
+// source and the history's place. Until it is there every call fails, which both take as a
 // reason to try again. It is there once the counters are seeded: what the drain
 // brings into it before would be counted twice or not at all.
 type lateStore struct {
@@ -39,8 +40,9 @@ type lateStore struct {
 }
 
 var (
-	_ ledger.Sink = (*lateStore)(nil)
-	_ auth.Source = (*lateStore)(nil)
+	_ ledger.Sink    = (*lateStore)(nil)
+	_ auth.Source    = (*lateStore)(nil)
+	_ versions.Store = (*lateStore)(nil)
 )
 
 func (l *lateStore) get() (*store.DB, error) {
@@ -92,6 +94,33 @@ func (l *lateStore) Version(ctx context.Context) (int64, error) {
 		return 0, err
 	}
 	return db.Version(ctx)
+}
+
+// AddVersion implements versions.Store.
+func (l *lateStore) AddVersion(ctx context.Context, v versions.Version) (int64, error) {
+	db, err := l.get()
+	if err != nil {
+		return 0, err
+	}
+	return db.AddVersion(ctx, v)
+}
+
+// ListVersions implements versions.Store.
+func (l *lateStore) ListVersions(ctx context.Context, before int64, limit int) ([]versions.Version, error) {
+	db, err := l.get()
+	if err != nil {
+		return nil, err
+	}
+	return db.ListVersions(ctx, before, limit)
+}
+
+// FindVersion implements versions.Store.
+func (l *lateStore) FindVersion(ctx context.Context, r versions.Ref) (versions.Version, error) {
+	db, err := l.get()
+	if err != nil {
+		return versions.Version{}, err
+	}
+	return db.FindVersion(ctx, r)
 }
 
 func (l *lateStore) close() error {
@@ -162,6 +191,7 @@ func (a *App) tryStore(ctx context.Context, dsn string, hasher auth.Hasher) erro
 	a.store.publish()
 	a.admin.Store(api)
 	a.keeper.Notify()
+	a.history.Wake()
 	a.ready.Store(true)
 	return nil
 }

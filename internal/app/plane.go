@@ -68,6 +68,7 @@ func (a *App) adminOptions(db *store.DB, hasher auth.Hasher) admin.Options {
 		Plans: db, Tenants: db, Keys: db, Ledger: db,
 		Admin: a.keeper.Admin, Declared: a.keeper.Declared, Changed: a.keeper.Refresh, Hasher: hasher,
 		View: a.gate.Dump, Look: a.gate.Look, Operate: a.gate.Operate, Runtime: a.runtime, Flush: a.journal.Flush, Reload: a.reload,
+		Routing: admin.Routing{Routes: a.routes, Versions: a.listVersions, Version: a.showVersion, Compare: a.compare, Change: a.setRoutes, Rollback: a.rollback},
 		HasModel: func(name string) bool {
 			_, ok := a.snapshot.Load().Table.Models[sluice.ModelID(name)]
 			return ok
@@ -83,7 +84,7 @@ func (a *App) runtime() admin.Runtime {
 	lag := a.journal.Lag()
 	r := admin.Runtime{
 		Started: a.started, Ready: a.ready.Load(), Draining: a.draining.Load(),
-		Config:     admin.ConfigStatus{Version: snapshot.Version, File: a.o.ConfigPath, Loaded: &a.started},
+		Config:     a.configStatus(snapshot.Version),
 		Snapshot:   admin.SnapshotStatus{Keys: keys.Keys(), Partial: !health.Ready, Problems: keys.Problems()},
 		Journal:    admin.JournalStatus{LagEntries: int(lag.Entries), LagSeconds: lag.Age.Seconds(), Open: lag.Open, Bytes: lag.Bytes},
 		Dependency: []admin.Dependency{a.storeState(health), a.journalState()},
@@ -102,6 +103,15 @@ func (a *App) runtime() admin.Runtime {
 		r.Journal.Error = err.Error()
 	}
 	return r
+}
+
+// configStatus is what is in force and how it came to be.
+func (a *App) configStatus(version string) admin.ConfigStatus {
+	s := admin.ConfigStatus{Version: version, File: a.o.ConfigPath, Loaded: &a.started, OffFile: a.offFile()}
+	if v, ok := a.history.Current(); ok && v.Hash == version {
+		s.Number, s.Source, s.Author, s.Reason, s.Since = v.Number, string(v.Source), v.Author, v.Reason, &v.At
+	}
+	return s
 }
 
 func (a *App) storeState(health auth.Health) admin.Dependency {
@@ -140,7 +150,7 @@ func (a *App) levels() telemetry.Levels {
 		Health:      telemetry.Health{Domains: view.Domains, Credentials: view.Credentials},
 		Regions:     view.Regions,
 		RetryBudget: view.Retries, RetryBudgetBounded: view.RetriesBounded,
-		Tenants: keys.Tenants(), Keys: keys.Keys(), Ready: a.ready.Load() && !a.draining.Load(),
+		Tenants: keys.Tenants(), Keys: keys.Keys(), Ready: a.ready.Load() && !a.draining.Load(), OffFile: a.held.Load() != nil,
 	}
 	if !health.Checked.IsZero() {
 		l.SnapshotAge = time.Since(health.Checked)

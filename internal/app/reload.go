@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"log/slog"
 	"strings"
@@ -10,54 +11,13 @@ import (
 	"sluice/internal/admin"
 	"sluice/internal/catalog"
 	"sluice/internal/config"
+	"sluice/internal/versions"
 )
 
 // reloadState is what the status tells of the last reload.
 type reloadState struct {
 	at  time.Time
 	err error // nil if it succeeded
-}
-
-// read reads and compiles the configuration. It touches nothing but the fleet
-// that is simulated in this process, which the first configuration that asks for
-// it starts.
-func (a *App) read() (*config.Snapshot, error) {
-	cfg, err := a.load()
-	if err != nil {
-		return nil, err
-	}
-	if a.o.Listen != "" {
-		cfg.Listen = config.Address(a.o.Listen)
-	}
-	if a.o.AdminListen != "" {
-		cfg.Admin.Listen = config.Address(a.o.AdminListen)
-	}
-	if a.o.Data != "" {
-		cfg.Data = a.o.Data
-	}
-	if a.prices == nil { // it is that of the binary: it does not change
-		if a.prices, err = catalog.Load(); err != nil {
-			return nil, err
-		}
-	}
-	o := config.CompileOptions{Lookup: known(a.prices), Hasher: a.hasher}
-	if simulates(cfg) {
-		if o.SimulatedURL, err = a.simulate(); err != nil {
-			return nil, err
-		}
-	}
-	return config.Compile(cfg, o)
-}
-
-func (a *App) load() (*config.Config, error) {
-	if a.o.ConfigPath != "" {
-		return config.Load(a.o.ConfigPath, a.o.Getenv)
-	}
-	key, err := a.developmentKey()
-	if err != nil {
-		return nil, err
-	}
-	return config.Demo(config.DemoOptions{Key: key, Data: a.o.Data, Env: a.o.Getenv})
 }
 
 // known looks models up in the catalogue for the configuration.
@@ -71,50 +31,113 @@ func known(c *catalog.Catalog) func(provider, model string) (config.Known, bool)
 // Reload reads the configuration again. On an error, which for a bad file is
 // config.Problems, nothing has changed.
 func (a *App) Reload(ctx context.Context) error {
-	_, err := a.reload(ctx)
+	_, err := a.reload(ctx, admin.Reload{})
 	return err
 }
 
-func (a *App) reload(context.Context) (admin.Reloaded, error) {
+func (a *App) reload(ctx context.Context, by admin.Reload) (admin.Reloaded, error) {
 	a.reloading.Lock()
 	defer a.reloading.Unlock()
-	out, err := a.swap()
+	out, err := a.follow(ctx, by)
 	a.reloads.Store(&reloadState{at: time.Now(), err: err})
 	a.metrics.Reloaded(err == nil)
 	if err != nil {
 		a.log.Error("configuration reload failed: nothing has changed", slog.Any("error", err))
 		return out, problems(err)
 	}
-	a.log.Info("configuration in force", slog.String("version", out.Version), slog.Bool("changed", out.Changed))
+	a.tellInForce(out.Changed)
 	return out, nil
 }
 
-// swap does what can fail first, and then puts the snapshot in force.
-func (a *App) swap() (admin.Reloaded, error) {
-	next, err := a.read()
+// follow puts in force what the file says, or, as long as another version is held
+// against the file as it is, that one. REQUIRES: reloading is held.
+func (a *App) follow(ctx context.Context, by admin.Reload) (admin.Reloaded, error) {
+	f, err := a.readFile()
 	if err != nil {
 		return admin.Reloaded{}, err
 	}
-	before := a.snapshot.Load()
+	held := a.held.Load()
+	holds := held != nil && held.FileHash == f.hash && !by.Follow
+	var next *made
+	if holds {
+		next, err = a.fromContent(held.Version.Content, f)
+	} else {
+		next, err = a.fromFile(f)
+	}
+	if err != nil {
+		return admin.Reloaded{}, err
+	}
+	before := a.applied
+	if err := a.putInForce(next); err != nil {
+		return admin.Reloaded{}, err
+	}
+	a.followed = f.hash
+	out := admin.Reloaded{Version: next.snapshot.Version, Changed: next.snapshot.Version != before.snapshot.Version, Warnings: a.warnings(next)}
+	switch {
+	case holds:
+		out.OffFile = true
+		out.Warnings = append(out.Warnings, a.offFile())
+	case held != nil:
+		out.Warnings = append(out.Warnings, "the file is followed again, in place of "+described(&held.Version)+differing(before.cfg, next.cfg))
+		if err := a.release(); err != nil {
+			out.Warnings = append(out.Warnings, err.Error())
+		}
+	}
+	if out.Changed || held != nil && !holds {
+		a.record(ctx, versions.Version{Hash: next.snapshot.Version, Source: versions.File, Author: by.Author, Reason: by.Reason, Content: next.content})
+	}
+	if v, ok := a.history.Current(); ok {
+		out.Number = v.Number
+	}
+	return out, nil
+}
+
+// putInForce puts a configuration in force, or changes nothing and says why.
+// REQUIRES: reloading is held.
+func (a *App) putInForce(m *made) error {
+	before, next := a.snapshot.Load(), m.snapshot
 	a.keepTargets(before, next)
 	// The targets of new backends must be known before the engine grants one.
 	a.snapshot.Store(next)
 	if err := a.gate.Swap(next.Table); err != nil {
 		a.snapshot.Store(before)
-		return admin.Reloaded{}, err
+		return err
 	}
 	a.tellFleet()
 	a.keeper.Declare(next.Records)
 	a.metrics.Declare(next.Table)
+	a.applied = m
+	return nil
+}
 
-	out := admin.Reloaded{Version: next.Version, Changed: next.Version != before.Version}
-	for _, w := range next.Warnings {
-		out.Warnings = append(out.Warnings, w.Error())
+// warnings is what looks wrong in a configuration, and what of it takes a restart.
+func (a *App) warnings(m *made) (out []string) {
+	for _, w := range m.snapshot.Warnings {
+		out = append(out, w.Error())
 	}
-	if fixed := next.Settings.Fixed(a.settings); len(fixed) > 0 {
-		out.Warnings = append(out.Warnings, "restart to put in force: "+strings.Join(fixed, ", "))
+	if fixed := m.snapshot.Settings.Fixed(a.settings); len(fixed) > 0 {
+		out = append(out, "restart to put in force: "+strings.Join(fixed, ", "))
 	}
-	return out, nil
+	return out
+}
+
+// record notes a version that has been put in force.
+func (a *App) record(ctx context.Context, v versions.Version) versions.Version {
+	v.ID, v.At = rand.Text(), time.Now().UTC().Truncate(time.Microsecond)
+	if v.Author == "" {
+		v.Author = "file:" + v.FileHash
+	}
+	return a.history.Add(ctx, v)
+}
+
+// tellInForce logs what is in force.
+func (a *App) tellInForce(changed bool) {
+	v, _ := a.history.Current()
+	a.log.Info("configuration in force", slog.String("version", a.snapshot.Load().Version), slog.Int64("number", v.Number),
+		slog.String("source", string(v.Source)), slog.String("author", v.Author), slog.String("reason", v.Reason), slog.Bool("changed", changed))
+	if a.held.Load() != nil {
+		a.log.Warn(a.offFile())
+	}
 }
 
 // keepTarget is how long a target outlives its backend. It is needed between the

@@ -23,6 +23,7 @@ import (
 	"sluice/internal/route"
 	"sluice/internal/telemetry"
 	"sluice/internal/upstream"
+	"sluice/internal/versions"
 )
 
 // drainRetry is the longest pause of a failing drain: a store that comes back is
@@ -36,10 +37,13 @@ const lastDrain = 5 * time.Second
 // setup builds the graph. It is one straight line: see the package
 // documentation.
 func (a *App) setup(ctx context.Context) error {
-	snapshot, err := a.read()
+	first, held, ended, err := a.startWith()
 	if err != nil {
 		return err
 	}
+	snapshot := first.snapshot
+	a.applied = first
+	a.held.Store(held)
 	a.snapshot.Store(snapshot)
 	settings := snapshot.Settings
 	a.settings = settings
@@ -137,9 +141,13 @@ func (a *App) setup(ctx context.Context) error {
 		return nil
 	})
 
+	a.history = versions.New(versions.Options{Store: &a.store, Log: a.log})
+	a.history.Start(ctx)
+	a.cleanup.push("record versions", func(context.Context) error { a.history.Close(); return nil })
 	if err := a.openStore(ctx, hasher); err != nil {
 		return err
 	}
+	a.begin(ctx, ended)
 	a.keeper.Start(ctx)
 	a.cleanup.push("stop reading keys", func(context.Context) error { a.keeper.Close(); return nil })
 	return nil

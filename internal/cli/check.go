@@ -10,6 +10,7 @@ import (
 
 	"sluice/internal/config"
 	"sluice/internal/fakellm"
+	"sluice/internal/versions"
 )
 
 type checkCmd struct {
@@ -77,7 +78,30 @@ func check(path string, env *Env) (warnings config.Problems, version string, err
 	if err != nil {
 		return nil, "", err
 	}
-	return snap.Warnings, snap.Version, nil
+	return append(snap.Warnings, offFile(path, snap.Settings.Data)...), snap.Version, nil
+}
+
+// offFile warns of a file that the gateway with its data directory does not follow:
+// something else is held against it. A directory that is not on this machine, or that
+// may not be read, tells nothing.
+func offFile(path, data string) config.Problems {
+	held, err := versions.ReadHeld(data)
+	if err != nil || held == nil {
+		return nil
+	}
+	text, err := config.Read(path)
+	if err != nil || versions.HashOf(text) != held.FileHash {
+		return nil
+	}
+	v := &held.Version
+	why := ""
+	if v.Reason != "" {
+		why = " (" + v.Reason + ")"
+	}
+	return config.Problems{{
+		File: path, Cause: fmt.Sprintf("the file is not in force in the gateway of %s: version %s is, put there by %s%s", data, v.Hash, v.Author, why),
+		Fix: "change the file and reload it, or put it in force as it is with sluice reload --follow",
+	}}
 }
 
 func (c *checked) add(severity, name string, ps config.Problems) {

@@ -43,6 +43,9 @@ type root struct {
 	Backend backendCmd `cmd:"" help:"Backends and their credentials: what is out, drain and undrain, enable."`
 	Config  configCmd  `cmd:"" help:"The configuration."`
 
+	Reload configReloadCmd `cmd:"" help:"Have the gateway read its configuration again, as config reload does."`
+	Route  routeCmd        `cmd:"" help:"Where requests go: show and change it, compare its versions, try one out, roll back."`
+
 	Tabletop tabletopCmd `cmd:"" help:"Rehearse an overload: play a scenario on the code that serves production, under virtual time."`
 	Capacity capacityCmd `cmd:"" help:"Over or under water? What a workload demands, what a fleet supplies, and what binds."`
 

@@ -139,6 +139,12 @@ func (c *statusCmd) gateway(ctx context.Context, api *client, to io.Writer) erro
 func statusText(s *admin.Status) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  up %s  %s  configuration %s\n", s.State, span(s.UptimeSeconds), buildText(s.Build), s.Config.Version)
+	if s.Config.Since != nil {
+		fmt.Fprintf(&b, "%s\n", inForce(&s.Config))
+	}
+	if s.Config.OffFile != "" {
+		fmt.Fprintf(&b, "%s\n", plain(s.Config.OffFile))
+	}
 	if s.Config.LastError != "" {
 		fmt.Fprintf(&b, "last reload failed: %s\n", plain(s.Config.LastError))
 	}
@@ -251,4 +257,17 @@ func buildText(b admin.Build) string {
 		s += " " + b.Revision
 	}
 	return s + " " + b.Go
+}
+
+// inForce tells how the configuration came to be in force.
+func inForce(c *admin.ConfigStatus) string {
+	name := "version"
+	if c.Number > 0 {
+		name += " " + count(c.Number)
+	}
+	s := fmt.Sprintf("%s in force since %s, by %s", name, stamp(c.Since), c.Author)
+	if c.Reason != "" {
+		s += ": " + c.Reason
+	}
+	return plain(s)
 }

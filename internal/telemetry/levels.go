@@ -31,6 +31,7 @@ type Levels struct {
 	Keys           int           // keys in it
 	SnapshotAge    time.Duration // since the snapshot was last read or confirmed
 	Ready          bool
+	OffFile        bool // something else than the configuration file is in force
 }
 
 // PoolLevel is one pool's queue.
@@ -76,6 +77,7 @@ type levels struct {
 	retryBudget, backendRetryBudget                *prometheus.Desc
 	journalEntries, journalAge, journalOpen        *prometheus.Desc
 	snapshotTenants, snapshotKeys, snapshotAge, up *prometheus.Desc
+	offFile                                        *prometheus.Desc
 }
 
 func newLevels(m *Metrics) *levels {
@@ -100,6 +102,7 @@ func newLevels(m *Metrics) *levels {
 		snapshotTenants:    m.desc("sluice_snapshot_tenants", "gauge", "Tenants in the snapshot that identifies callers."),
 		snapshotKeys:       m.desc("sluice_snapshot_keys", "gauge", "Keys in the snapshot that identifies callers."),
 		snapshotAge:        m.desc("sluice_snapshot_age_seconds", "gauge", "Time since that snapshot was last confirmed."),
+		offFile:            m.desc("sluice_config_off_file", "gauge", "1 while a rollback or a change of routes is in force in place of the configuration file, 0 while the file is followed."),
 		up:                 m.desc("sluice_ready", "gauge", "1 when the gateway admits requests, 0 while it starts or drains."),
 	}
 }
@@ -112,7 +115,7 @@ func (m *Metrics) Watch(f func() Levels) { m.levels.read.Store(&f) }
 func (l *levels) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		l.inflight, l.backendInflight, l.backendKV, l.backendLimit, l.backendKVUsage, l.backendRate, l.backendHealthy, l.retryBudget, l.backendRetryBudget, l.journalEntries,
-		l.journalAge, l.journalOpen, l.snapshotTenants, l.snapshotKeys, l.snapshotAge, l.up,
+		l.journalAge, l.journalOpen, l.snapshotTenants, l.snapshotKeys, l.snapshotAge, l.up, l.offFile,
 	} {
 		ch <- d
 	}
@@ -148,6 +151,7 @@ func (l *levels) Collect(ch chan<- prometheus.Metric) {
 	gauge(l.snapshotKeys, float64(v.Keys))
 	gauge(l.snapshotAge, v.SnapshotAge.Seconds())
 	gauge(l.up, oneIf(v.Ready))
+	gauge(l.offFile, oneIf(v.OffFile))
 }
 
 // pools sums what shares a label, so that two pools beyond the cap are one
