@@ -250,7 +250,8 @@ func (h *History) List(ctx context.Context, before int64, limit int) (page []Ver
 	stored, partial := h.o.Store.ListVersions(ctx, before, limit)
 	h.mu.Lock()
 	for _, v := range slices.Backward(h.known) {
-		if v.Number == 0 && before == 0 || partial != nil && (before == 0 || v.Number < before) {
+		taken := func(s Version) bool { return s.ID == v.ID } // and its answer was lost
+		if v.Number == 0 && before == 0 && !slices.ContainsFunc(stored, taken) || partial != nil && (before == 0 || v.Number < before) {
 			v.Text, v.Changes = "", ""
 			page = append(page, v)
 		}

@@ -111,7 +111,7 @@ func TestHistoryOutlastsTheStore(t *testing.T) {
 			t.Errorf("got %v, %v", page, err)
 		}
 		s.set(false, true) // back, but what it says is lost on the way
-		time.Sleep(3 * time.Second)
+		time.Sleep(3*time.Second + defaultRetry/2)
 		s.set(false, false)
 		time.Sleep(defaultRetry)
 		if v, _ := h.Current(); v.Number != 4 {
