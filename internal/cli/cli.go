@@ -34,7 +34,7 @@ type root struct {
 	Key     keyCmd     `cmd:"" help:"Keys of a tenant: create, rotate, revoke."`
 	Plan    planCmd    `cmd:"" help:"Plans: class, weight and limits that tenants have."`
 
-	Route   routeCmd   `cmd:"" help:"Where requests go."`
+	Route   routeCmd   `cmd:"" help:"Where requests go: show and change it, compare its versions, roll back, look at shadows."`
 	Usage   usageCmd   `cmd:"" help:"What was used and what it cost."`
 	Request requestCmd `cmd:"" help:"Requests that have ended."`
 	Explain explainCmd `cmd:"" help:"Why a request went as it did."`
@@ -44,7 +44,6 @@ type root struct {
 	Config  configCmd  `cmd:"" help:"The configuration."`
 
 	Reload configReloadCmd `cmd:"" help:"Have the gateway read its configuration again, as config reload does."`
-	Route  routeCmd        `cmd:"" help:"Where requests go: show and change it, compare its versions, try one out, roll back."`
 
 	Tabletop tabletopCmd `cmd:"" help:"Rehearse an overload: play a scenario on the code that serves production, under virtual time."`
 	Capacity capacityCmd `cmd:"" help:"Over or under water? What a workload demands, what a fleet supplies, and what binds."`
