@@ -24,6 +24,9 @@
 // returns all that it held. One that ends at the very moment of the grant gives
 // the place back.
 //
+// A copy of a request has its place from [Gate.Copy], which does not wait, or has none.
+// The callback that it brings is told, outside of the lock, when that is lost.
+//
 // # Concurrency
 //
 // Everything of the engine happens under one mutex, and nothing blocks or calls

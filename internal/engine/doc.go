@@ -133,6 +133,18 @@
 // that it comes to, and kept with it until the table changes or a backend has failed
 // it; what is asked at every step is only who of them has room.
 //
+// # Copies
+//
+// [Engine.Copy] gives a copy of a request, whose answer nobody sees (route.Shadow), a
+// place in one pool at once or not at all: only while nothing waits for the pool, and
+// beyond headroom, contracts' reserves and the ceiling of the lowest class. It is in no
+// queue and in nobody's virtual time, earns no retries, and takes from an account of its
+// own alone. Where a request waits for a backend, or a hedge wants one, on which a copy
+// runs, the copy that began last has lost its place before Advance returns, and its owner
+// is told by a Grant with the reason displaced. What is predicted, preferred and learned
+// of requests is as if there were no copies; in a pool that serves requests, how copies
+// end is no news of its backends either, and they are not the probe of a breaker.
+//
 // # Ownership and time
 //
 // The engine is a value that its driver owns: no lock, goroutine or clock. A moment
@@ -208,6 +220,10 @@
 //	all of it comes back at once                        regions.dd, route TestSiteComesBackByItsRamp
 //	a step back of the clock refills                    quota TestTimeNeverGoesBack
 //	a step back of the clock reopens a window           quota windows.dd
+//	a copy waits, or runs in headroom                   TestCopiesLeaveWhatIsKept, TestOracle
+//	a request waits for a copy                          TestWorkConserving, TestRequestsTakeTheirPlacesFromCopies, proxy TestCopyYields
+//	a copy counts to its tenant                         TestCopiesChangeNothing, proxy TestCopiesAreNotSeen
+//	failing copies open a breaker of requests           TestCopiesAndBreakers
 //	a caller that leaves keeps what it held             admit TestCancelWhileQueued, TestCancelRacesWithGrant
 //	nothing wakes the gate when time alone decides      admit TestQueueTimeoutIsExact, TestExpiryFreesThePlace
 //

@@ -51,8 +51,10 @@ var requestIDs = regexp.MustCompile(`req_[0-9a-f-]+`)
 func seenByClient(t *testing.T, s setup) (seen []string, copies int) {
 	s.policy = sluice.Policy{HardSpend: true}
 	s.policy.Limits[sluice.ScopeTenant] = []sluice.Limit{
-		{Dimension: sluice.Requests, Window: sluice.PerHour, Amount: 100}, {Dimension: sluice.InputTokens, Window: sluice.PerHour, Amount: 1_000_000},
-		{Dimension: sluice.Spend, Window: sluice.PerDay, Amount: int64(sluice.Dollar)}, {Dimension: sluice.Concurrency, Amount: 4},
+		{Dimension: sluice.Requests, Window: sluice.PerHour, Amount: 100},
+		{Dimension: sluice.InputTokens, Window: sluice.PerHour, Amount: 1_000_000},
+		{Dimension: sluice.Spend, Window: sluice.PerDay, Amount: int64(sluice.Dollar)},
+		{Dimension: sluice.Concurrency, Amount: 4},
 	}
 	inBubble(t, s, func(t *testing.T, r *rig) {
 		say := func(format string, args ...any) {

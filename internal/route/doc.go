@@ -249,6 +249,13 @@
 // failed nor answered: the breaker learns nothing of it, but that it was slow, where
 // its first token had not come by BreakerPolicy.FirstToken.
 //
+// # Shadows
+//
+// A [Shadow] is a pool that gets copies of a part of a model's requests. Whose turn it
+// is, [Model.Copies] draws as a canary is drawn, by the request or by what the model
+// sticks to, but with the pool in the hash: so two shadows, and a shadow and a canary,
+// do not pick the same requests.
+//
 // # What it does not do
 //
 // It translates no dialect into another, so that nothing is lost on the way. It knows no

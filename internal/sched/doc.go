@@ -131,6 +131,13 @@
 // taken, as by any other dispatch. It is charged as one, so that the bound on the
 // difference of service between tenants covers it.
 //
+// # Copies
+//
+// What the driver lets run on places that nobody else wants ([Queue.Spare]) is in no
+// line, class or virtual time; the queue knows only what it holds, for the ceiling of
+// the class that it runs as. [Queue.Wanted] tells which backends something waits for,
+// so that the driver can give such a place back.
+//
 // # What it does not do
 //
 // It knows no backend, limit or price, starts nothing and never asks for the time.
