@@ -47,11 +47,9 @@ type Error struct {
 
 	// Refusal tells which limit did not fit, on rejections by a limit.
 	Refusal *Refusal
-	// RetryAfter is when this request would fit, from now; 0 if unknown or
-	// never.
+	// RetryAfter is when this request would fit, from now; 0 if unknown or never.
 	RetryAfter time.Duration
-	// Expected says that RetryAfter is an estimate: it depends on when requests
-	// in flight end, or on a backend.
+	// Expected says that RetryAfter is an estimate: it depends on requests in flight, or on a backend.
 	Expected bool
 }
 

@@ -80,11 +80,12 @@ const (
 	HoldExpired // no activity until the reservation ran out
 	Lost        // the process died while the attempt ran
 	InternalError
-	NotReady   // what the answer depends on has not been loaded yet
-	BudgetStop // the answer was cut short with "length": the budget had no room for more of it
-	LostRace   // the other attempt at the request had content first
-	Displaced  // a copy that nobody sees gave its place to a request
-	NumReasons = iota
+	NotReady       // what the answer depends on has not been loaded yet
+	BudgetStop     // the answer was cut short with "length": the budget had no room for more of it
+	LostRace       // the other attempt at the request had content first
+	Displaced      // a copy that nobody sees gave its place to a request
+	Untranslatable // it asks for what the dialect of the model's backends cannot say
+	NumReasons     = iota
 )
 
 var reasonNames = []string{
@@ -96,7 +97,7 @@ var reasonNames = []string{
 	"client_gone", "client_stalled",
 	"upstream_connect", "upstream_tls", "upstream_refused", "upstream_limited", "upstream_error", "upstream_timeout",
 	"upstream_stalled", "upstream_truncated", "upstream_malformed", "upstream_too_large", "upstream_redirect",
-	"hold_expired", "lost", "internal_error", "not_ready", "budget", "lost_race", "displaced",
+	"hold_expired", "lost", "internal_error", "not_ready", "budget", "lost_race", "displaced", "untranslatable",
 }
 
 func (r Reason) String() string                { return enumText(reasonNames, r) }

@@ -15,7 +15,8 @@ type Call struct {
 	ID        sluice.RequestID // unique; an id that is still open is refused
 	Principal sluice.Principal // Policy may be nil: no limits
 	Model     sluice.ModelID
-	Dialect   string      // the client's; only backends that speak it are eligible
+	Dialect   string // the client's; backends that speak another are eligible only by one of Others
+	Others    []route.Translation
 	Needs     route.Needs // only backends that lack none of it are eligible
 	Class     sluice.Class
 	Risk      sluice.Risk // its label, if that is higher than what Principal.Policy says: see sluice.Policy.Raise
@@ -88,6 +89,7 @@ type Candidate struct {
 	Backend sluice.BackendID
 	Left    string        // empty for the one chosen, else the word of a route.Left
 	Lacks   route.Needs   // of what the request needs, where Left says that it lacks any
+	Field   string        // of the request, which its dialect cannot say, where Left says that
 	Cached  sluice.Tokens // of the input, believed to be in its prefix cache
 	Cost    time.Duration // by which it was compared, 0 if it was not: until its first token, and what else counts
 

@@ -245,6 +245,7 @@ func (p *pool) choose(now time.Time, r *request) int {
 	if p.host != nil && p.host.keeps() != nil {
 		left[slices.Index(p.places, p.host.keeps())] = route.LeftKept
 	}
+	r.ownFirst(p.places, left)
 	if probe := route.Ease(now, p.places, left); probe >= 0 {
 		for i := range left {
 			if i != probe && left[i] == route.Chosen {
@@ -376,8 +377,13 @@ func (e *Engine) unmet(r *request, m *route.Model, out []Candidate) []Candidate 
 
 func (r *request) candidate(p sluice.PoolID, b *route.Backend, left route.Left) Candidate {
 	c := Candidate{Pool: p, Backend: b.ID, Left: string(left)}
-	if left == route.LeftLacks {
-		c.Lacks = r.call.Needs & b.Lacks
+	switch ask := r.spoken(); left {
+	case route.LeftLacks:
+		c.Lacks = ask.NeedsOf(b) & b.Lacks
+	case route.LeftTranslate:
+		if err := ask.Untranslated(b); err != nil {
+			c.Field = err.Param
+		}
 	}
 	return c
 }

@@ -14,16 +14,25 @@ const maxLacking = 8
 // lacking lists the backends of a model and why each cannot serve a request, for
 // the one who asked.
 type lacking struct {
-	text strings.Builder
-	n    int
+	text   strings.Builder
+	n      int
+	untold *sluice.Error // why the request may not be translated, of the first backend where that is so
 }
 
-// add takes one backend. Those of other dialects were no choice to begin with.
+// add takes one backend. Those of dialects into which nothing is translated were no
+// choice to begin with.
 func (l *lacking) add(r *request, b *route.Backend, left route.Left) {
 	var why string
+	ask := r.spoken()
 	switch left {
 	case route.LeftLacks:
-		why = "lacks " + (r.call.Needs & b.Lacks).String()
+		why = "lacks " + (ask.NeedsOf(b) & b.Lacks).String()
+	case route.LeftTranslate:
+		err := ask.Untranslated(b)
+		why = fmt.Sprintf("speaks the %s dialect, and %s %s", b.Dialect, err.Param, err.Msg)
+		if l.untold == nil {
+			l.untold = err
+		}
 	case route.LeftContext:
 		why = fmt.Sprintf("takes at most %d input tokens", b.LongestInput())
 	case route.LeftRegion:

@@ -231,6 +231,8 @@ func (e *Engine) unserved(now time.Time, r *request, m *route.Model) *sluice.Err
 			Msg:  fmt.Sprintf("prompt is too long: %d tokens > %d maximum", r.call.Work.Input, longest), // clients look for these words
 			Hint: fmt.Sprintf("that is an estimate, and the context length of model %s: send less input", m.ID),
 		}
+	case seen[route.LeftTranslate]:
+		return without.untold
 	case seen[route.LeftRegion], seen[route.LeftProvider], seen[route.LeftRisk]:
 		return without.permission(m.ID)
 	case seen[route.LeftDialect]:

@@ -124,10 +124,30 @@ func (e *Engine) drop(r *request) {
 // reuse keeps the memory of a request that is not in the index.
 func (e *Engine) reuse(r *request) {
 	r.course, r.tried, r.failed, r.figures = course{}, r.tried[:0], r.failed[:0], r.figures[:0]
-	r.call.Prefix = route.Prefix{}
+	r.call.Prefix, r.call.Others = route.Prefix{}, nil
 	if len(e.spare) < spareRequests {
 		e.spare = append(e.spare, r)
 	}
+}
+
+// ownFirst leaves places of other dialects to requests that find none of their own:
+// what passes as it is loses nothing.
+func (r *request) ownFirst(places []*route.Place, left []route.Left) {
+	own := func(i int) bool { return places[i].Backend.Dialect == r.call.Dialect }
+	found := false
+	for i := range left {
+		found = found || left[i] == route.Chosen && own(i)
+	}
+	for i := range left {
+		if found && left[i] == route.Chosen && !own(i) {
+			left[i] = route.LeftOther
+		}
+	}
+}
+
+// spoken is what the request asks of a backend's dialect, whatever its pool.
+func (r *request) spoken() route.Ask {
+	return route.Ask{Dialect: r.call.Dialect, Others: r.call.Others, Needs: r.call.Needs}
 }
 
 // under is what the model says of each of its requests, which holds as soon as it is
@@ -140,7 +160,7 @@ func (r *request) under(m *route.Model) {
 // ask is what the request asks of the backends of a pool.
 func (r *request) ask(p *pool) route.Ask {
 	return route.Ask{
-		Dialect: r.call.Dialect, Needs: r.call.Needs, Policy: r.call.Principal.Policy, Work: r.call.Work, Free: r.call.Free,
+		Dialect: r.call.Dialect, Others: r.call.Others, Needs: r.call.Needs, Policy: r.call.Principal.Policy, Work: r.call.Work, Free: r.call.Free,
 		Risk: r.call.Risk, MaxRisk: r.risks[p.id],
 	}
 }

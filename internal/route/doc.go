@@ -10,7 +10,7 @@
 // # Eligibility
 //
 // [Eligible] tells whether a backend may serve a request at all: dialect, drained,
-// residency, capabilities, context length, price. [Place.Usable] tells whether it may now: health and room.
+// residency, translation, capabilities, context length, price. [Place.Usable] tells whether it may now: health and room.
 // Each no has a word, a [Left], which `sluice explain` shows.
 //
 // What a request needs beside text is a set, [Needs]; what a backend lacks is another,
@@ -258,6 +258,6 @@
 //
 // # What it does not do
 //
-// It translates no dialect into another, so that nothing is lost on the way. It knows no
-// queue, limit, secret or clock.
+// It translates no dialect into another: it is told whether a request may be put into
+// one, and what it then needs ([Translation]). It knows no queue, limit, secret or clock.
 package route

@@ -14,7 +14,8 @@ type Left string
 // Why a backend was left out.
 const (
 	Chosen        Left = ""
-	LeftDialect   Left = "dialect"      // it speaks another than the client
+	LeftDialect   Left = "dialect"      // it speaks another than the client, and the operation is not translated
+	LeftTranslate Left = "translation"  // it speaks another, which cannot say what the request asks for
 	LeftDrained   Left = "drained"      // weight 0, or by an operator
 	LeftRegion    Left = "region"       // the caller's requests may not go to where it runs
 	LeftProvider  Left = "provider"     // likewise, to whose it is
@@ -42,13 +43,64 @@ const (
 
 // Ask is what a request asks of a backend.
 type Ask struct {
-	Dialect string
+	Dialect string        // the client's
+	Others  []Translation // into other dialects
 	Needs   Needs
 	Policy  *sluice.Policy // of the caller: regions and providers; nil allows all
 	Risk    sluice.Risk    // its label: see sluice.Policy.Raise
 	MaxRisk sluice.Risk    // the highest that the pool takes for the model; RiskNone is no bound
 	Work    sluice.Work
 	Free    bool // nothing is billed
+}
+
+// Translation is a request in another dialect than the client's.
+type Translation struct {
+	Dialect string
+	Needs   Needs         // in place of those of the request
+	Err     *sluice.Error // why it may not be sent so; nil if it may
+}
+
+// in is the translation into a dialect, nil if there is none.
+func (a *Ask) in(dialect string) *Translation {
+	for i := range a.Others {
+		if a.Others[i].Dialect == dialect {
+			return &a.Others[i]
+		}
+	}
+	return nil
+}
+
+// NeedsOf is what the request needs of a backend, in the dialect that this speaks.
+func (a *Ask) NeedsOf(b *Backend) Needs {
+	if b.Dialect != a.Dialect {
+		if t := a.in(b.Dialect); t != nil {
+			return t.Needs
+		}
+	}
+	return a.Needs
+}
+
+// Untranslated is why the request may not be sent in the dialect of a backend; nil
+// if it may, or is not translated at all.
+func (a *Ask) Untranslated(b *Backend) *sluice.Error {
+	if t := a.in(b.Dialect); t != nil && b.Dialect != a.Dialect {
+		return t.Err
+	}
+	return nil
+}
+
+// speaks tells whether a backend understands the request, as it is or translated.
+func (a *Ask) speaks(b *Backend) Left {
+	if b.Dialect == a.Dialect {
+		return Chosen
+	}
+	switch t := a.in(b.Dialect); {
+	case t == nil:
+		return LeftDialect
+	case t.Err != nil:
+		return LeftTranslate
+	}
+	return Chosen
 }
 
 // LongestInput is the largest input that the backend takes: that of its context and
@@ -65,8 +117,9 @@ func (b *Backend) LongestInput() sluice.Tokens {
 
 // Eligible tells why a backend may not serve a request at all, Chosen if it may.
 func Eligible(b *Backend, a *Ask) Left {
+	spoken := a.speaks(b)
 	switch {
-	case b.Dialect != a.Dialect:
+	case spoken == LeftDialect:
 		return LeftDialect
 	case b.Weight <= 0:
 		return LeftDrained
@@ -77,7 +130,9 @@ func Eligible(b *Backend, a *Ask) Left {
 	switch {
 	case !a.Risk.Within(a.MaxRisk):
 		return LeftRisk
-	case a.Needs&b.Lacks != 0:
+	case spoken != Chosen:
+		return spoken
+	case a.NeedsOf(b)&b.Lacks != 0:
 		return LeftLacks
 	case a.Work.Input > b.LongestInput():
 		return LeftContext

@@ -103,6 +103,19 @@ func TestEligible(t *testing.T) {
 	}{
 		{"plain", func(*route.Backend, *route.Ask) {}, route.Chosen},
 		{"other dialect", func(b *route.Backend, _ *route.Ask) { b.Dialect = "anthropic" }, route.LeftDialect},
+		{"translated", func(b *route.Backend, a *route.Ask) {
+			b.Dialect, a.Others = "anthropic", []route.Translation{{Dialect: "anthropic"}}
+		}, route.Chosen},
+		{"what it needs when translated", func(b *route.Backend, a *route.Ask) {
+			b.Dialect, b.Lacks, a.Needs = "anthropic", route.NeedCache|route.NeedTools, route.NeedCache
+			a.Others = []route.Translation{{Dialect: "gemini"}, {Dialect: "anthropic", Needs: route.NeedTools}}
+		}, route.LeftLacks},
+		{"not translated", func(b *route.Backend, a *route.Ask) {
+			b.Dialect, a.Others = "anthropic", []route.Translation{{Dialect: "anthropic", Err: sluice.Invalid("seed", "x")}}
+		}, route.LeftTranslate},
+		{"its own dialect asks for no translation", func(_ *route.Backend, a *route.Ask) {
+			a.Others = []route.Translation{{Dialect: "openai", Err: sluice.Invalid("seed", "x")}}
+		}, route.Chosen},
 		{"weight 0", func(b *route.Backend, _ *route.Ask) { b.Weight = 0 }, route.LeftDrained},
 		{"short context", func(b *route.Backend, _ *route.Ask) { b.Context = 999 }, route.LeftContext},
 		{"little memory", func(b *route.Backend, _ *route.Ask) { b.Capacity.KVTokens = 999 }, route.LeftContext},
