@@ -1,0 +1,323 @@
+package dialect
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+)
+
+// emitAnthropicRequest appends the request as the body of a message.
+func emitAnthropicRequest(b []byte, r *Request, rep *reporter) []byte {
+	e := anthropicEmitter{b: append(b, '{'), r: r, rep: rep}
+	e.b = pair(e.b, "model", r.Model)
+	e.b = figure(e.b, "max_tokens", max(r.MaxOutput, 1))
+	e.system()
+	e.messages()
+	e.tools()
+	e.sampling()
+	e.output()
+	if r.User != "" {
+		e.b = append(pair(append(key(e.b, "metadata"), '{'), "user_id", r.User), '}')
+	}
+	if r.Standard {
+		e.b = pair(e.b, "service_tier", "standard_only")
+	}
+	if r.Stream {
+		e.b = append(key(e.b, "stream"), "true"...)
+	}
+	rep.rest(r.Asks)
+	return append(e.b, '}')
+}
+
+type anthropicEmitter struct {
+	b   []byte
+	r   *Request
+	rep *reporter
+}
+
+// system writes the instructions: those of before the conversation, and those of
+// within it, which are moved there.
+func (e *anthropicEmitter) system() {
+	all := e.r.System
+	for i := range e.r.Messages {
+		if m := &e.r.Messages[i]; m.Role == System {
+			e.rep.tell(FeatureWithin, fmt.Sprintf("messages[%d]", m.at.message))
+			all = append(all[:len(all):len(all)], m.Parts...)
+		}
+	}
+	var list []Part
+	for _, p := range all {
+		if p.Text != "" {
+			list = append(list, p)
+		}
+	}
+	switch {
+	case len(list) == 0:
+	case len(list) == 1 && !list[0].Cached:
+		e.b = pair(e.b, "system", list[0].Text)
+	default:
+		e.b = append(key(e.b, "system"), '[')
+		for i := range list {
+			e.part(&list[i])
+		}
+		e.b = append(e.b, ']')
+	}
+}
+
+func (e *anthropicEmitter) messages() {
+	e.b = append(key(e.b, "messages"), '[')
+	users := 0
+	for i := range e.r.Messages {
+		m := &e.r.Messages[i]
+		if m.Role == System {
+			continue
+		}
+		role := "user"
+		if m.Role == Assistant {
+			role = "assistant"
+		} else {
+			users++
+		}
+		e.b = pair(append(sep(e.b), '{'), "role", role)
+		e.b = key(e.b, "content")
+		if m.Plain && len(m.Parts) == 1 && !m.Parts[0].Cached {
+			e.b = text(e.b, m.Parts[0].Text)
+		} else {
+			e.parts(m)
+		}
+		e.b = append(e.b, '}')
+	}
+	e.b = append(e.b, ']')
+	if n := len(e.r.Messages); n > 0 && e.r.Messages[n-1].Role == Assistant {
+		e.rep.tell(FeaturePrefill, fmt.Sprintf("messages[%d]", e.r.Messages[n-1].at.message))
+	}
+	if users == 0 {
+		e.rep.tell(FeatureNoTurn, "messages")
+	}
+}
+
+// parts writes a turn: reasoning and results first, calls last.
+func (e *anthropicEmitter) parts(m *Message) {
+	e.b = append(e.b, '[')
+	for _, first := range [...]bool{true, false} {
+		for i := range m.Parts {
+			p := &m.Parts[i]
+			leads := p.Kind == ReasoningPart || p.Kind == RedactedPart || p.Kind == ResultPart
+			if leads == first && (p.Kind != TextPart || p.Text != "") {
+				e.part(p)
+			}
+		}
+	}
+	e.b = append(e.b, ']')
+}
+
+func (e *anthropicEmitter) part(p *Part) {
+	switch p.Kind {
+	case ReasoningPart:
+		if p.Signature == "" {
+			e.rep.tell(FeatureReasoning, fmt.Sprintf("messages[%d].reasoning_content", p.at.message))
+			return
+		}
+		e.open("thinking")
+		e.b = pair(pair(e.b, "thinking", p.Text), "signature", p.Signature)
+	case RedactedPart:
+		e.open("redacted_thinking")
+		e.b = pair(e.b, "data", p.Signature)
+	case ImagePart:
+		e.open("image")
+		e.source(&p.Media)
+	case DocumentPart:
+		e.open("document")
+		e.source(&p.Media)
+		if p.Media.Title != "" {
+			e.b = pair(e.b, "title", p.Media.Title)
+		}
+	case CitedTextPart:
+		e.open("document")
+		e.b = append(pair(pair(pair(append(key(e.b, "source"), '{'), "type", "text"), "media_type", "text/plain"), "data", p.Text), '}')
+		if p.Media.Title != "" {
+			e.b = pair(e.b, "title", p.Media.Title)
+		}
+	case CallPart:
+		e.open("tool_use")
+		e.b = pair(pair(e.b, "id", toolID(p.Call.ID)), "name", p.Call.Name)
+		e.b = append(key(e.b, "input"), p.Call.Arguments...)
+	case ResultPart:
+		e.result(&p.Result)
+	case RefusalPart:
+		e.rep.tell(FeatureRefusalText, fmt.Sprintf("messages[%d].refusal", p.at.message))
+		fallthrough
+	default:
+		e.open("text")
+		e.b = pair(e.b, "text", p.Text)
+	}
+	if p.Cached {
+		e.rep.tell(FeatureCache, p.at.path("prompt_cache_breakpoint"))
+		e.b = append(key(e.b, "cache_control"), `{"type":"ephemeral"}`...)
+	}
+	e.b = append(e.b, '}')
+}
+
+func (e *anthropicEmitter) open(kind string) { e.b = pair(append(sep(e.b), '{'), "type", kind) }
+
+func (e *anthropicEmitter) source(m *Media) {
+	e.b = append(key(e.b, "source"), '{')
+	if m.URL != "" {
+		e.b = append(pair(pair(e.b, "type", "url"), "url", m.URL), '}')
+		return
+	}
+	e.b = append(pair(pair(pair(e.b, "type", "base64"), "media_type", m.Type), "data", m.Data), '}')
+}
+
+func (e *anthropicEmitter) result(r *Result) {
+	e.open("tool_result")
+	e.b = pair(e.b, "tool_use_id", toolID(r.ID))
+	switch {
+	case r.Plain && len(r.Parts) == 1:
+		e.b = pair(e.b, "content", r.Parts[0].Text)
+	case len(r.Parts) > 0:
+		e.b = append(key(e.b, "content"), '[')
+		for i := range r.Parts {
+			if p := &r.Parts[i]; p.Kind != TextPart || p.Text != "" {
+				e.part(p)
+			}
+		}
+		e.b = append(e.b, ']')
+	}
+	if r.Error {
+		e.b = append(key(e.b, "is_error"), "true"...)
+	}
+}
+
+// toolID is a call's id in the alphabet of the dialect: letters, digits, - and _.
+// Another is replaced by its hash, the same for the call and its result.
+func toolID(id string) string {
+	fits := id != ""
+	for i := range len(id) {
+		c := id[i]
+		fits = fits && (c == '-' || c == '_' || '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z')
+	}
+	if fits {
+		return id
+	}
+	sum := sha256.Sum256([]byte(id))
+	return "call_" + hex.EncodeToString(sum[:12])
+}
+
+func (e *anthropicEmitter) tools() {
+	r := e.r
+	if len(r.Tools) == 0 {
+		return
+	}
+	e.b = append(key(e.b, "tools"), '[')
+	for i := range r.Tools {
+		t := &r.Tools[i]
+		e.b = pair(append(sep(e.b), '{'), "name", t.Name)
+		if t.Description != "" {
+			e.b = pair(e.b, "description", t.Description)
+		}
+		e.b = key(e.b, "input_schema")
+		if t.Schema == nil {
+			e.b = append(e.b, `{"type":"object","properties":{}}`...)
+		} else {
+			e.b = append(e.b, t.Schema...)
+		}
+		if t.Strict {
+			e.b = append(key(e.b, "strict"), "true"...)
+		}
+		if t.Cached {
+			e.rep.tell(FeatureCache, fmt.Sprintf("tools[%d].cache_control", t.index))
+			e.b = append(key(e.b, "cache_control"), `{"type":"ephemeral"}`...)
+		}
+		e.b = append(e.b, '}')
+	}
+	e.b = append(e.b, ']')
+	e.choice()
+}
+
+func (e *anthropicEmitter) choice() {
+	kind := e.r.Choice.Kind
+	if kind == ChoiceDefault {
+		if !e.r.Serial {
+			return
+		}
+		kind = ChoiceAuto
+	}
+	e.b = append(key(e.b, "tool_choice"), '{')
+	switch kind {
+	case ChoiceNone:
+		e.b = append(pair(e.b, "type", "none"), '}')
+		return
+	case ChoiceAny:
+		e.b = pair(e.b, "type", "any")
+	case ChoiceOne:
+		e.b = pair(pair(e.b, "type", "tool"), "name", e.r.Choice.Name)
+	default:
+		e.b = pair(e.b, "type", "auto")
+	}
+	if e.r.Serial {
+		e.b = append(key(e.b, "disable_parallel_tool_use"), "true"...)
+	}
+	e.b = append(e.b, '}')
+}
+
+func (e *anthropicEmitter) sampling() {
+	r := e.r
+	if number(r.Temperature) > 1 {
+		e.rep.tell(FeatureHot, "temperature")
+	} else {
+		e.raw("temperature", r.Temperature)
+	}
+	e.raw("top_p", r.TopP)
+	e.raw("top_k", r.TopK)
+	if len(r.Stop) == 0 {
+		return
+	}
+	e.b = append(key(e.b, "stop_sequences"), '[')
+	for i, s := range r.Stop {
+		if strings.TrimSpace(s) == "" {
+			e.rep.tell(FeatureBlankStop, fmt.Sprintf("stop[%d]", i))
+		}
+		e.b = text(sep(e.b), s)
+	}
+	e.b = append(e.b, ']')
+}
+
+func (e *anthropicEmitter) raw(name string, v []byte) {
+	if v != nil {
+		e.b = append(key(e.b, name), v...)
+	}
+}
+
+// output writes the effort, the reasoning and the format of the answer.
+func (e *anthropicEmitter) output() {
+	r, effort := e.r, e.r.Effort
+	thinking := r.Thinking
+	switch effort {
+	case "none":
+		effort, thinking.Kind = "", ThinkingOff
+	case "minimal":
+		e.rep.tell(FeatureMinimal, "reasoning_effort")
+		effort = "low"
+	}
+	if effort != "" || r.Format != nil {
+		e.b = append(key(e.b, "output_config"), '{')
+		if effort != "" {
+			e.b = pair(e.b, "effort", effort)
+		}
+		if r.Format != nil {
+			e.b = append(pair(append(key(e.b, "format"), '{'), "type", "json_schema"), `,"schema":`...)
+			e.b = append(append(e.b, r.Format.Schema...), '}')
+		}
+		e.b = append(e.b, '}')
+	}
+	switch thinking.Kind {
+	case ThinkingOff:
+		e.b = append(key(e.b, "thinking"), `{"type":"disabled"}`...)
+	case ThinkingAdaptive:
+		e.b = append(key(e.b, "thinking"), `{"type":"adaptive"}`...)
+	case ThinkingBudget:
+		e.b = append(figure(pair(append(key(e.b, "thinking"), '{'), "type", "enabled"), "budget_tokens", thinking.Budget), '}')
+	}
+}

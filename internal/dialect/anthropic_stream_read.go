@@ -1,0 +1,158 @@
+package dialect
+
+import (
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// anthropicEvent is one event of a message's stream.
+type anthropicEvent struct {
+	Type    string          `json:"type"`
+	Index   int             `json:"index"`
+	Message anthropicAnswer `json:"message"`
+	Block   anthropicBlock  `json:"content_block"`
+	Delta   struct {
+		Type      string         `json:"type"`
+		Text      string         `json:"text"`
+		Thinking  string         `json:"thinking"`
+		Signature string         `json:"signature"`
+		Partial   string         `json:"partial_json"`
+		Stop      *string        `json:"stop_reason"`
+		Sequence  *string        `json:"stop_sequence"`
+		Rest      jsontext.Value `json:",embed"`
+	} `json:"delta"`
+}
+
+// anthropicReader reads the events of a message.
+type anthropicReader struct {
+	begun bool
+	calls int
+	open  map[int]*anthropicOpen // by index of the block
+}
+
+// anthropicOpen is a block that has begun.
+type anthropicOpen struct {
+	kind   string
+	call   int  // of a tool_use, among the calls of the answer
+	filled bool // some of its arguments came
+	signed bool
+	begun  jsontext.Value // the input that it began with
+}
+
+func (r *anthropicReader) read(out []Event, data []byte) ([]Event, error) {
+	var e anthropicEvent
+	if err := json.Unmarshal(data, &e, lenient); err != nil {
+		return out, err
+	}
+	switch e.Type {
+	case "message_start":
+		if !r.begun {
+			r.begun = true
+			out = append(out, Event{Kind: EventStart, ID: e.Message.ID, Name: e.Message.Model})
+		}
+	case "content_block_start":
+		return r.start(out, &e)
+	case "content_block_delta":
+		return r.delta(out, &e)
+	case "content_block_stop":
+		return r.stop(out, e.Index), nil
+	case "message_delta":
+		if e.Delta.Stop == nil {
+			break
+		}
+		s, err := anthropicStopOf(*e.Delta.Stop, e.Delta.Sequence)
+		if err != nil {
+			return out, err
+		}
+		out = append(out, Event{Kind: EventStop, Stop: s})
+	}
+	return out, nil // ping, and events that clients of the dialect pass over too
+}
+
+func (r *anthropicReader) start(out []Event, e *anthropicEvent) ([]Event, error) {
+	p, err := e.Block.answer()
+	if err != nil {
+		return out, err
+	}
+	o := &anthropicOpen{kind: e.Block.Type}
+	if r.open == nil {
+		r.open = map[int]*anthropicOpen{}
+	}
+	r.open[e.Index] = o
+	switch p.Kind {
+	case TextPart:
+		out = texted(out, EventText, p.Text)
+	case ReasoningPart:
+		out = texted(out, EventReasoning, p.Text)
+		out = o.sign(out, p.Signature)
+	case RedactedPart:
+		out = append(out, Event{Kind: EventRedacted, Text: p.Signature})
+	case CallPart:
+		o.call, o.begun = r.calls, jsontext.Value(p.Call.Arguments)
+		r.calls++
+		out = append(out, Event{Kind: EventCall, Index: o.call, ID: p.Call.ID, Name: p.Call.Name})
+	}
+	return out, nil
+}
+
+func texted(out []Event, k EventKind, text string) []Event {
+	if text == "" {
+		return out
+	}
+	return append(out, Event{Kind: k, Text: text})
+}
+
+// sign tells the signature of a block, once.
+func (o *anthropicOpen) sign(out []Event, signature string) []Event {
+	if signature == "" || o.signed {
+		return out
+	}
+	o.signed = true
+	return append(out, Event{Kind: EventSignature, Text: signature})
+}
+
+func (r *anthropicReader) delta(out []Event, e *anthropicEvent) ([]Event, error) {
+	o, d := r.open[e.Index], &e.Delta
+	if o == nil {
+		return out, uncarried("a part of a block that has not begun")
+	}
+	switch d.Type {
+	case "text_delta":
+		return texted(out, EventText, d.Text), nil
+	case "thinking_delta":
+		return texted(out, EventReasoning, d.Thinking), nil
+	case "signature_delta":
+		return o.sign(out, d.Signature), nil
+	case "input_json_delta":
+		if d.Partial == "" {
+			return out, nil
+		}
+		o.filled = true
+		return append(out, Event{Kind: EventArguments, Index: o.call, Text: d.Partial}), nil
+	}
+	return out, uncarried("a part of type " + clean(d.Type))
+}
+
+// stop ends a block. Arguments that came with the beginning, or none at all, are
+// told now.
+func (r *anthropicReader) stop(out []Event, index int) []Event {
+	o := r.open[index]
+	if o == nil {
+		return out
+	}
+	delete(r.open, index)
+	if o.kind == "thinking" && !o.signed {
+		return append(out, Event{Kind: EventSignature})
+	}
+	if o.kind != "tool_use" {
+		return out
+	}
+	if !o.filled {
+		out = append(out, Event{Kind: EventArguments, Index: o.call, Text: strings.TrimSpace(string(o.begun))})
+	}
+	return append(out, Event{Kind: EventCallEnd, Index: o.call})
+}
+
+func (r *anthropicReader) end(out []Event) []Event { return out }

@@ -1,0 +1,111 @@
+package dialect
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"sluice/internal/wire"
+)
+
+const page = "../../docs/dialects.md"
+
+// The tables of docs/dialects.md are what the translation goes by; -update rewrites
+// them.
+func TestPageIsCurrent(t *testing.T) {
+	b, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables := map[string]string{"stops": stopsTable()}
+	for _, from := range codecs {
+		for _, to := range codecs {
+			if from != to {
+				tables[string(from.dialect)+" "+string(to.dialect)] = pairTable(from, to)
+			}
+		}
+	}
+	var out strings.Builder
+	rest, found := string(b), 0
+	for {
+		before, after, ok := strings.Cut(rest, "<!-- generated: ")
+		out.WriteString(before)
+		if !ok {
+			break
+		}
+		name, body, _ := strings.Cut(after, " -->\n")
+		_, rest, ok = strings.Cut(body, "<!-- end -->")
+		if !ok || tables[name] == "" {
+			t.Fatalf("there is no table %q, or it has no end", name)
+		}
+		fmt.Fprintf(&out, "<!-- generated: %s -->\n%s<!-- end -->", name, tables[name])
+		found++
+	}
+	if found != len(tables) {
+		t.Errorf("the page has %d tables, want %d", found, len(tables))
+	}
+	if *update {
+		if err := os.WriteFile(page, []byte(out.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if d := cmp.Diff(out.String(), string(b)); d != "" {
+		t.Errorf("%s is stale, rewrite with -update:\n%s", page, d)
+	}
+}
+
+func pairTable(from, to *codec) string {
+	var b strings.Builder
+	b.WriteString("| what | in the request | fate | how, or why not | instead |\n|---|---|---|---|---|\n")
+	for _, f := range from.fields {
+		c := to.carries[f.feature]
+		fix := c.fix
+		if c.fate == Kept {
+			fix = ""
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", f.feature, f.name, c.fate, c.why, fix)
+	}
+	return b.String()
+}
+
+func stopsTable() string {
+	var b strings.Builder
+	b.WriteString("| stop reason of messages | finish reason of chat | words of other servers |\n|---|---|---|\n")
+	for _, s := range anthropicStops {
+		var others []string
+		for _, o := range openaiStops {
+			if o.reason == s.reason && o.word != openaiFinish(s.reason) {
+				others = append(others, "`"+o.word+"`")
+			}
+		}
+		fmt.Fprintf(&b, "| `%s` | `%s` | %s |\n", s.word, openaiFinish(s.reason), strings.Join(others, ", "))
+	}
+	return b.String()
+}
+
+// Every dialect says something of each feature of all others, so that no table has a
+// hole, and of a loss why and what to do instead.
+func TestTablesAreWhole(t *testing.T) {
+	for _, from := range codecs {
+		for _, to := range codecs {
+			for _, f := range from.fields {
+				c, ok := to.carries[f.feature]
+				if from != to && (!ok || c.fate != Kept && (c.why == "" || c.fix == "")) {
+					t.Errorf("%s to %s: %s has no whole row", from.dialect, to.dialect, f.feature)
+				}
+			}
+		}
+		if from.dialect != wire.OpenAI && from.dialect != wire.Anthropic {
+			t.Errorf("%s is on no page", from.dialect)
+		}
+	}
+	for _, r := range []StopReason{StopEnd, StopLength, StopContext, StopSequence, StopTools, StopRefusal} {
+		if openaiStop(openaiFinish(r)) == StopUnknown || anthropicStop(anthropicWord(r)) != r {
+			t.Errorf("reason %d has no word", r)
+		}
+	}
+}

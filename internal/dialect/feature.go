@@ -1,0 +1,117 @@
+package dialect
+
+// Feature is something that a request can ask for. Its text is the row's name in
+// docs/dialects.md.
+type Feature string
+
+// The features. Those with a typed place in Request are carried by it; the others
+// travel as Asks.
+const (
+	FeatureText         Feature = "text"
+	FeatureInstructions Feature = "instructions before the conversation"
+	FeatureWithin       Feature = "instructions within the conversation"
+	FeaturePrefill      Feature = "an answer that is begun"
+	FeatureNoTurn       Feature = "a conversation without a turn of the user"
+	FeatureEmptyText    Feature = "empty texts beside other parts"
+	FeatureName         Feature = "name of a participant"
+
+	FeatureImage           Feature = "image by data or URL"
+	FeatureImageDetail     Feature = "detail of an image"
+	FeatureDocument        Feature = "PDF by data"
+	FeatureDocumentURL     Feature = "document by URL"
+	FeatureDocumentText    Feature = "document of plain text"
+	FeatureDocumentContext Feature = "context of a document"
+	FeatureCitations       Feature = "citations"
+	FeatureFile            Feature = "file by id"
+	FeatureAudioInput      Feature = "audio in the input"
+	FeatureSearchResult    Feature = "search results and other blocks"
+
+	FeatureCall          Feature = "tool call"
+	FeatureArguments     Feature = "arguments that are no JSON object"
+	FeatureResult        Feature = "tool result"
+	FeatureResultMedia   Feature = "image or document in a tool result"
+	FeatureResultError   Feature = "tool result that is an error"
+	FeatureResultOrder   Feature = "tool results after other parts of the turn"
+	FeatureReasoning     Feature = "reasoning of earlier answers"
+	FeatureSigned        Feature = "signed or redacted reasoning of earlier answers"
+	FeatureRefusalText   Feature = "refusal of an earlier answer"
+	FeatureSpoken        Feature = "spoken earlier answer"
+	FeatureAnnotations   Feature = "annotations of earlier answers"
+	FeatureMixedAnswer   Feature = "text after tool calls in an earlier answer"
+	FeatureTools         Feature = "tools"
+	FeatureToolName      Feature = "tool name longer than 64"
+	FeatureCustomTool    Feature = "custom tool or its call"
+	FeatureServerTool    Feature = "tool of the provider"
+	FeatureToolExamples  Feature = "examples and callers of a tool"
+	FeatureToolStreaming Feature = "how a tool is loaded or its arguments streamed"
+	FeatureFunctions     Feature = "functions, the older form of tools"
+	FeatureChoice        Feature = "tool choice"
+	FeatureAllowedTools  Feature = "choice among some of the tools"
+	FeatureSerial        Feature = "one tool call at a time"
+
+	FeatureMaxOutput   Feature = "bound on the output"
+	FeatureWarm        Feature = "warming the cache"
+	FeatureTemperature Feature = "temperature up to 1"
+	FeatureHot         Feature = "temperature above 1"
+	FeatureTopP        Feature = "top_p"
+	FeatureTopK        Feature = "top_k"
+	FeatureSeed        Feature = "seed"
+	FeaturePenalty     Feature = "penalties"
+	FeatureLogitBias   Feature = "logit bias"
+	FeatureSampling    Feature = "other sampling parameters of engines"
+	FeatureStop        Feature = "stop sequences"
+	FeatureBlankStop   Feature = "stop sequences of white space"
+	FeatureChoices     Feature = "several answers"
+	FeatureLogprobs    Feature = "log probabilities"
+
+	FeatureSchema     Feature = "JSON by a schema"
+	FeatureObject     Feature = "JSON without a schema"
+	FeatureFormatNote Feature = "description of the format"
+	FeatureGrammar    Feature = "grammars of engines"
+	FeatureEffort     Feature = "reasoning effort"
+	FeatureMinimal    Feature = "minimal reasoning effort"
+	FeatureNoThinking Feature = "no reasoning"
+	FeatureAdaptive   Feature = "reasoning as the model sees fit"
+	FeatureBudget     Feature = "token budget of reasoning"
+	FeatureDisplay    Feature = "display of reasoning"
+	FeatureVerbosity  Feature = "verbosity"
+	FeaturePrediction Feature = "predicted output"
+	FeatureAudio      Feature = "audio in the answer"
+
+	FeatureUser        Feature = "label of the end user"
+	FeatureSecondUser  Feature = "a second label of the end user"
+	FeatureMetadata    Feature = "metadata"
+	FeatureCache       Feature = "cache marks"
+	FeatureCacheKey    Feature = "cache key and retention"
+	FeatureStandard    Feature = "the ordinary service tier"
+	FeatureTier        Feature = "other service tiers and speeds"
+	FeatureGeo         Feature = "place of inference"
+	FeatureWebSearch   Feature = "web search"
+	FeatureModeration  Feature = "moderation"
+	FeatureStore       Feature = "stored answers"
+	FeatureObfuscation Feature = "obfuscation of the stream"
+	FeatureContainer   Feature = "containers, skills and MCP servers"
+	FeatureContext     Feature = "context management"
+	FeatureDiagnostics Feature = "diagnostics"
+	FeatureBeta        Feature = "beta headers"
+	FeatureUnknown     Feature = "anything else"
+)
+
+// carriage is what becomes of a feature in requests to backends of a dialect.
+type carriage struct {
+	fate Fate
+	why  string // completes "FIELD …"; of a kept one, how
+	fix  string
+}
+
+// field is what the clients of a dialect call a feature.
+type field struct {
+	feature Feature
+	name    string
+}
+
+// dropField is the usual advice.
+const dropField = "leave it out"
+
+// ownDialect is the advice where leaving it out would not do.
+const ownDialect = "use a model that speaks your dialect"

@@ -1,0 +1,95 @@
+package dialect
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Fate is what becomes of a part of a request in another dialect.
+type Fate uint8
+
+// The fates, from the best to the worst.
+const (
+	Kept          Fate = iota
+	Approximately      // kept in another way, which means nearly the same
+	Dropped            // left out: a hint, nothing that changes cost, safety, determinism or structure
+	Refused            // what it asks for cannot be had, and to leave it out would be to answer something else
+)
+
+var fateNames = [...]string{"kept", "approximately", "dropped", "refused"}
+
+func (f Fate) String() string { return fateNames[f] }
+
+// Loss is one thing that a translation does not carry as it is.
+type Loss struct {
+	Path string // in the client's request, such as messages[2].content[0].image_url.detail
+	Fate Fate
+	Why  string // completes a sentence that begins with the path
+	Fix  string // what the client can do
+}
+
+// Report is every loss of one translation, the worst first, then in the order of
+// the request.
+type Report []Loss
+
+// add notes a loss, once for each path.
+func (r *Report) add(l Loss) {
+	for _, have := range *r {
+		if have.Path == l.Path && have.Fate == l.Fate {
+			return
+		}
+	}
+	if len(*r) < maxLosses || l.Fate == Refused {
+		*r = append(*r, l)
+	}
+}
+
+// maxLosses bounds the losses that are told of one request. A refusal is told
+// whatever there was before it.
+const maxLosses = 64
+
+func (r Report) sort() {
+	slices.SortStableFunc(r, func(a, b Loss) int { return cmp.Compare(b.Fate, a.Fate) })
+}
+
+// Worst is the loss that decides, nil if there is none.
+func (r Report) Worst() *Loss {
+	if len(r) == 0 {
+		return nil
+	}
+	return &r[0]
+}
+
+// maxHeader bounds the text of Paths, in bytes.
+const maxHeader = 1 << 10
+
+// Paths lists what was lost for the sluice-dropped header, bounded: what does not
+// fit is counted.
+func (r Report) Paths() string {
+	var b strings.Builder
+	for i := range r {
+		if b.Len()+len(r[i].Path) > maxHeader {
+			b.WriteString(", and " + strconv.Itoa(len(r)-i) + " more")
+			break
+		}
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(r[i].Path)
+	}
+	return b.String()
+}
+
+// clean makes a name of the client's fit to stand in a path, a header and a log.
+func clean(name string) string {
+	const most = 64
+	b := []byte(name[:min(len(name), most)])
+	for i, c := range b {
+		if c <= ' ' || c > '~' || strings.IndexByte(`"\,=`, c) >= 0 {
+			b[i] = '?'
+		}
+	}
+	return string(b)
+}

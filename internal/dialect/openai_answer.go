@@ -1,0 +1,335 @@
+package dialect
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"sluice"
+)
+
+// openaiStops are the words by which an answer ends, those of servers that have
+// their own included. The first of each reason is the one that clients are told.
+var openaiStops = []struct {
+	word   string
+	reason StopReason
+}{
+	{"stop", StopEnd},
+	{"eos", StopEnd},
+	{"eos_token", StopEnd},
+	{"length", StopLength},
+	{"max_tokens", StopLength},
+	{"model_length", StopContext},
+	{"length", StopContext},
+	{"stop", StopSequence},
+	{"stop_sequence", StopSequence},
+	{"tool_calls", StopTools},
+	{"function_call", StopTools},
+	{"content_filter", StopRefusal},
+	{"safety", StopRefusal},
+}
+
+// openaiStop is the reason of a word; StopUnknown for one that nobody knows.
+func openaiStop(word string) StopReason {
+	for _, s := range openaiStops {
+		if s.word == word {
+			return s.reason
+		}
+	}
+	return StopUnknown
+}
+
+// openaiFinish is the word for a reason.
+func openaiFinish(r StopReason) string {
+	for _, s := range openaiStops {
+		if s.reason == r {
+			if r == StopContext { // clients know no word for it
+				return "length"
+			}
+			return s.word
+		}
+	}
+	return "stop"
+}
+
+// openaiAnswer is a chat completion, whole or a chunk of one.
+type openaiAnswer struct {
+	ID      string         `json:"id"`
+	Model   string         `json:"model"`
+	Created int64          `json:"created"`
+	Choices []openaiChoice `json:"choices"`
+}
+
+type openaiChoice struct {
+	Index   int64          `json:"index"`
+	Message openaiDelta    `json:"message"`
+	Delta   openaiDelta    `json:"delta"`
+	Finish  *string        `json:"finish_reason"`
+	Matched jsontext.Value `json:"stop_reason"` // of engines: the stop sequence, or the id of a token
+}
+
+// openaiDelta is a message of an answer, or a part of one.
+type openaiDelta struct {
+	Content   content[openaiPart] `json:"content"`
+	Reasoning string              `json:"reasoning_content"`
+	Thought   string              `json:"reasoning"`
+	Refusal   string              `json:"refusal"`
+	ToolCalls []openaiCallDelta   `json:"tool_calls"`
+	Function  jsontext.Value      `json:"function_call"`
+	Audio     jsontext.Value      `json:"audio"`
+}
+
+type openaiCallDelta struct {
+	Index    *int   `json:"index"`
+	ID       string `json:"id"`
+	Type     string `json:"type"`
+	Function struct {
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"`
+	} `json:"function"`
+}
+
+// reasoning is the reasoning of a delta under either of its names.
+func (d *openaiDelta) reasoning() string {
+	if d.Reasoning != "" {
+		return d.Reasoning
+	}
+	return d.Thought
+}
+
+// strange is the error for a delta that has what no other dialect can carry.
+func (d *openaiDelta) strange() error {
+	switch {
+	case !null(d.Function):
+		return uncarried("a function_call")
+	case !null(d.Audio):
+		return uncarried("audio")
+	}
+	for i := range d.Content.parts {
+		if k := d.Content.parts[i].Type; k != "text" && k != "refusal" {
+			return uncarried("a part of type " + clean(k))
+		}
+	}
+	for i := range d.ToolCalls {
+		if k := d.ToolCalls[i].Type; k != "" && k != "function" {
+			return uncarried("a tool call of type " + clean(k))
+		}
+	}
+	return nil
+}
+
+// texts is the text of a delta.
+func (d *openaiDelta) texts() string {
+	if len(d.Content.parts) == 0 {
+		return d.Content.text
+	}
+	var b strings.Builder
+	for i := range d.Content.parts {
+		b.WriteString(d.Content.parts[i].Text)
+		b.WriteString(d.Content.parts[i].Refusal)
+	}
+	return b.String()
+}
+
+// uncarried is the error for an answer that has something which the client's
+// dialect has no place for.
+func uncarried(what string) error {
+	return &sluice.Error{
+		Kind: sluice.KindUpstream, Reason: sluice.UpstreamMalformed,
+		Msg: "the backend's answer has " + what + ", which the client's dialect has no place for",
+	}
+}
+
+func parseOpenAIAnswer(body []byte) (*Answer, error) {
+	var in openaiAnswer
+	if err := json.Unmarshal(body, &in, lenient); err != nil {
+		return nil, err
+	}
+	if len(in.Choices) != 1 {
+		return nil, uncarried(fmt.Sprintf("%d choices", len(in.Choices)))
+	}
+	c := &in.Choices[0]
+	m := &c.Message
+	if err := m.strange(); err != nil {
+		return nil, err
+	}
+	a := &Answer{ID: in.ID, Model: in.Model, Created: in.Created}
+	add := func(k PartKind, text string) {
+		if text != "" {
+			a.Parts = append(a.Parts, Part{Kind: k, Text: text})
+		}
+	}
+	add(ReasoningPart, m.reasoning())
+	add(TextPart, m.texts())
+	add(RefusalPart, m.Refusal)
+	for i := range m.ToolCalls {
+		k := &m.ToolCalls[i]
+		args := k.Function.Arguments
+		if args == "" {
+			args = "{}"
+		}
+		if !object(args) {
+			return nil, uncarried("arguments of a tool call that are no JSON object")
+		}
+		a.Parts = append(a.Parts, Part{Kind: CallPart, Call: Call{callID(k.ID, in.ID, i), k.Function.Name, args}})
+	}
+	var err error
+	a.Stop, err = c.stop(len(m.ToolCalls) > 0, m.Refusal != "")
+	return a, err
+}
+
+// callID is the id of a call, or one that is made of the answer's where the server
+// gives none.
+func callID(id, answer string, index int) string {
+	if id == "" {
+		id = fmt.Sprintf("call_%s_%d", answer, index)
+	}
+	return id
+}
+
+// stop is why the choice ended. A server may say stop where it called tools, and
+// does where it refused.
+func (c *openaiChoice) stop(called, refused bool) (Stop, error) {
+	if c.Finish == nil {
+		return Stop{Reason: StopEnd}, nil
+	}
+	s := Stop{Reason: openaiStop(*c.Finish)}
+	switch {
+	case s.Reason == StopUnknown:
+		return s, uncarried("the finish reason " + clean(*c.Finish))
+	case s.Reason != StopEnd:
+	case called:
+		s.Reason = StopTools
+	case refused:
+		s.Reason = StopRefusal
+	case len(c.Matched) > 0 && c.Matched[0] == '"':
+		s.Reason = StopSequence
+		_ = json.Unmarshal(c.Matched, &s.Sequence) // it is a string
+	}
+	return s, nil
+}
+
+// emitOpenAIAnswer appends an answer as a chat completion.
+func emitOpenAIAnswer(b []byte, a *Answer) []byte {
+	b = append(b, '{')
+	b = openaiHead(b, a.ID, "chat.completion", a.Created, a.Model)
+	b = append(key(b, "choices"), `[{"index":0,"message":{"role":"assistant"`...)
+	var content, refusal, thought strings.Builder
+	said := false
+	for i := range a.Parts {
+		switch p := &a.Parts[i]; p.Kind {
+		case TextPart:
+			said = true
+			content.WriteString(p.Text)
+		case RefusalPart:
+			refusal.WriteString(p.Text)
+		case ReasoningPart:
+			thought.WriteString(p.Text)
+		}
+	}
+	if said || !hasCalls(a.Parts) {
+		b = pair(b, "content", content.String())
+	} else {
+		b = append(key(b, "content"), "null"...)
+	}
+	if refusal.Len() > 0 {
+		b = pair(b, "refusal", refusal.String())
+	} else {
+		b = append(key(b, "refusal"), "null"...)
+	}
+	if thought.Len() > 0 {
+		b = pair(b, "reasoning_content", thought.String())
+	}
+	b = openaiDetails(b, a.Parts)
+	b = openaiCalls(b, a.Parts)
+	b = append(b, `},"logprobs":null`...)
+	b = openaiEnd(b, a.Stop)
+	b = append(b, "}]"...)
+	b = openaiUsage(key(b, "usage"), &a.Usage)
+	return append(b, '}')
+}
+
+func hasCalls(parts []Part) bool {
+	for i := range parts {
+		if parts[i].Kind == CallPart {
+			return true
+		}
+	}
+	return false
+}
+
+// openaiHead appends the members that every chunk of an answer has.
+func openaiHead(b []byte, id, object string, created int64, model string) []byte {
+	return pair(figure(pair(pair(b, "id", id), "object", object), "created", created), "model", model)
+}
+
+// openaiEnd appends why an answer ended.
+func openaiEnd(b []byte, s Stop) []byte {
+	b = pair(b, "finish_reason", openaiFinish(s.Reason))
+	if s.Reason == StopSequence && s.Sequence != "" {
+		b = pair(b, "stop_reason", s.Sequence)
+	}
+	return b
+}
+
+// openaiDetails appends the reasoning that its provider must get back as it is.
+func openaiDetails(b []byte, parts []Part) []byte {
+	n := 0
+	for i := range parts {
+		p := &parts[i]
+		if p.Kind != RedactedPart && (p.Kind != ReasoningPart || p.Signature == "") {
+			continue
+		}
+		if n == 0 {
+			b = append(key(b, "reasoning_details"), '[')
+		}
+		b = openaiDetail(b, n, p.Text, p.Signature, p.Kind == RedactedPart)
+		n++
+	}
+	if n > 0 {
+		b = append(b, ']')
+	}
+	return b
+}
+
+// openaiDetail appends one piece of signed or sealed reasoning.
+func openaiDetail(b []byte, index int, thought, signature string, sealed bool) []byte {
+	b = append(sep(b), '{')
+	if sealed {
+		b = pair(pair(b, "type", "reasoning.encrypted"), "data", signature)
+	} else {
+		b = pair(pair(pair(b, "type", "reasoning.text"), "text", thought), "signature", signature)
+	}
+	return append(figure(b, "index", int64(index)), '}')
+}
+
+func openaiCalls(b []byte, parts []Part) []byte {
+	if !hasCalls(parts) {
+		return b
+	}
+	b = append(key(b, "tool_calls"), '[')
+	for i := range parts {
+		if c := &parts[i].Call; parts[i].Kind == CallPart {
+			b = pair(pair(append(sep(b), '{'), "id", c.ID), "type", "function")
+			b = append(key(b, "function"), '{')
+			b = append(pair(pair(b, "name", c.Name), "arguments", c.Arguments), '}', '}')
+		}
+	}
+	return append(b, ']')
+}
+
+// openaiUsage appends usage as the dialect has it: what is cached is part of the
+// prompt, what is reasoned part of the completion.
+func openaiUsage(b []byte, u *sluice.Usage) []byte {
+	in, out := int64(u.InputTotal()), int64(u.OutputTotal())
+	b = append(b, '{')
+	b = figure(figure(figure(b, "prompt_tokens", in), "completion_tokens", out), "total_tokens", in+out)
+	b = append(key(b, "prompt_tokens_details"), '{')
+	b = figure(figure(b, "cached_tokens", int64(u.CacheRead)), "cache_write_tokens", int64(u.CacheWrite+u.CacheWrite1h))
+	b = append(figure(b, "audio_tokens", int64(u.AudioInput)), '}')
+	b = append(key(b, "completion_tokens_details"), '{')
+	b = figure(figure(b, "reasoning_tokens", int64(u.Reasoning)), "audio_tokens", int64(u.AudioOutput))
+	return append(b, '}', '}')
+}

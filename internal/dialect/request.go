@@ -1,0 +1,169 @@
+package dialect
+
+import "github.com/go-json-experiment/json/jsontext"
+
+// Request is a request in no dialect: what it asks for, typed as far as another
+// dialect can carry it, and the rest as Asks.
+type Request struct {
+	Model  string
+	Stream bool
+
+	System   []Part // instructions before the conversation: texts
+	Messages []Message
+
+	Tools  []Tool
+	Choice Choice
+	Serial bool // one tool call at a time
+
+	MaxOutput   int64          // bound on the output in tokens; 0 if the client names none
+	Temperature jsontext.Value // as written; nil if left out, as the two that follow
+	TopP        jsontext.Value
+	TopK        jsontext.Value
+	Stop        []string
+
+	Format   *Format // nil is free text
+	Effort   string  // none, minimal, low, medium, high, xhigh or max; empty if left out
+	Thinking Thinking
+	User     string // the caller's label of its end user
+	Standard bool   // the provider's ordinary service tier alone
+
+	// Asks is all else that is asked for: what has a place in some dialects only, and
+	// what nobody here knows.
+	Asks []Ask
+}
+
+// Ask is one thing that a request asks for and that has no typed place.
+type Ask struct {
+	Feature Feature
+	Path    string         // in the client's request
+	Value   jsontext.Value // as written; nil where the feature says it all
+}
+
+// Role is who a message is from.
+type Role uint8
+
+// The roles.
+const (
+	User Role = iota
+	Assistant
+	System // within the conversation; before it, see Request.System
+)
+
+// Message is one turn, or a part of one.
+type Message struct {
+	Role  Role
+	Parts []Part
+	Plain bool // its content is one text, written as a string and not as a list
+	at    place
+}
+
+// PartKind sorts parts of messages and of answers.
+type PartKind uint8
+
+// The kinds of parts.
+const (
+	TextPart      PartKind = iota // Text
+	ImagePart                     // Media
+	DocumentPart                  // Media
+	ReasoningPart                 // Text and Signature
+	RedactedPart                  // Signature: reasoning that only its provider can read
+	CallPart                      // Call: the assistant calls a tool
+	ResultPart                    // Result: what a tool answered
+	RefusalPart                   // Text: the assistant says no
+	CitedTextPart                 // Text that is data to be read, such as a plain text document; Media.Title
+	numPartKinds  = iota
+)
+
+// Part is one part of a message or of an answer.
+type Part struct {
+	Kind      PartKind
+	Text      string
+	Signature string // by which a provider knows its own reasoning again
+	Media     Media
+	Call      Call
+	Result    Result
+	Cached    bool // a mark: what is before it and it are to be cached
+	at        place
+}
+
+// Media is an image or a document: by its bytes or by where it is.
+type Media struct {
+	Type  string // MIME type, of Data
+	Data  string // base64; empty where URL says where it is
+	URL   string
+	Title string // a document's name; may be empty
+}
+
+// Call is a tool call. Arguments is a JSON object, as text.
+type Call struct {
+	ID, Name, Arguments string
+}
+
+// Result is what a tool answered.
+type Result struct {
+	ID    string // of the call
+	Parts []Part // texts, images, documents
+	Plain bool   // the content is one text, written as a string
+	Error bool   // the tool failed
+}
+
+// Tool is a tool that the client runs.
+type Tool struct {
+	Name        string
+	Description string
+	Schema      jsontext.Value // JSON Schema of its arguments; nil takes none
+	Strict      bool
+	Cached      bool
+	index       int
+}
+
+// ChoiceKind is whether tools are to be called.
+type ChoiceKind uint8
+
+// The kinds of choices.
+const (
+	ChoiceDefault ChoiceKind = iota // not said
+	ChoiceAuto
+	ChoiceNone
+	ChoiceAny // at least one of them
+	ChoiceOne // the one of Name
+)
+
+// Choice is whether and which tools are to be called.
+type Choice struct {
+	Kind ChoiceKind
+	Name string
+}
+
+// Format is the structure that the answer must have.
+type Format struct {
+	Schema jsontext.Value
+	Name   string // a label of it; may be empty
+	Loose  bool   // the schema is a wish (strict: false)
+}
+
+// ThinkingKind is whether the model reasons before it answers.
+type ThinkingKind uint8
+
+// The kinds of thinking.
+const (
+	ThinkingDefault  ThinkingKind = iota // not said
+	ThinkingOff                          // it does not
+	ThinkingBudget                       // up to Budget tokens
+	ThinkingAdaptive                     // as it sees fit
+)
+
+// Thinking is how much the model reasons before it answers.
+type Thinking struct {
+	Kind   ThinkingKind
+	Budget int64 // tokens
+}
+
+// place is where something stands in the client's request: a message, a part of
+// it, and a part within that; negative where it is none. The system prompt is
+// message -1.
+type place struct{ message, part, inner int }
+
+func (r *Request) ask(f Feature, path string, v jsontext.Value) {
+	r.Asks = append(r.Asks, Ask{f, path, v})
+}

@@ -1,0 +1,121 @@
+package dialect
+
+import (
+	"time"
+
+	"sluice"
+	"sluice/internal/wire"
+)
+
+// StreamOptions is what a stream's translation must know beside the events.
+type StreamOptions struct {
+	// Usage is what the answer has taken so far. It is asked once, at the end.
+	Usage func() sluice.Usage
+	// Told says that the client wants usage in the stream, where its dialect lets
+	// it choose.
+	Told bool
+	Now  time.Time // for dialects that tell when an answer was made, where the other does not
+}
+
+// reader turns a backend's events into those of no dialect.
+type reader interface {
+	// read appends what the data of one event tells. Errors are *sluice.Error,
+	// or those of JSON that is none.
+	read(out []Event, data []byte) ([]Event, error)
+	// end appends what closes the answer when the terminal marker has been seen.
+	end(out []Event) []Event
+}
+
+// writer turns events of no dialect into those of a client's.
+type writer interface {
+	write(b []byte, e *Event) ([]byte, error)
+	// passed notes a text that reaches the client as the one before did.
+	passed(k EventKind, text []byte)
+}
+
+// Stream translates one stream, event by event. It belongs to one goroutine. It
+// expects events that a wire.Tap has let through: errors and truncated streams are
+// the tap's to find.
+type Stream struct {
+	r      reader
+	w      writer
+	events []Event
+	out    []byte
+	like   likeness
+	ended  bool
+}
+
+// NewStream translates from a backend's dialect to the client's.
+func NewStream(from, to wire.Operation, o StreamOptions) *Stream {
+	return &Stream{r: codecOf(from).newReader(), w: codecOf(to).newWriter(&o)}
+}
+
+// Event is what the client gets for a backend's event, empty for nothing. It is
+// valid until the next call. terminal says that it was the stream's terminal marker.
+// The error is a *sluice.Error.
+func (s *Stream) Event(e *wire.Event, terminal bool) ([]byte, error) {
+	if s.ended || len(e.Data) == 0 {
+		return nil, nil
+	}
+	if terminal {
+		return s.End()
+	}
+	if out, text := s.like.again(e, s.out[:0]); text != nil {
+		s.out = out
+		s.w.passed(s.like.kind, text)
+		return out, nil
+	}
+	var err error
+	if s.events, err = s.r.read(s.events[:0], e.Data); err != nil {
+		return nil, malformed(err)
+	}
+	if err := s.write(); err != nil {
+		return nil, err
+	}
+	s.like.remember(e, s.events, s.out)
+	return s.out, nil
+}
+
+// End is what ends the client's stream. Only its first call has any.
+func (s *Stream) End() ([]byte, error) {
+	if s.ended {
+		return nil, nil
+	}
+	s.ended = true
+	s.events = s.r.end(s.events[:0])
+	s.events = append(s.events, Event{Kind: EventEnd})
+	err := s.write()
+	return s.out, err
+}
+
+func (s *Stream) write() error {
+	s.out = s.out[:0]
+	for i := range s.events {
+		var err error
+		if s.out, err = s.w.write(s.out, &s.events[i]); err != nil {
+			return malformed(err)
+		}
+	}
+	return nil
+}
+
+// Whole translates an answer in one piece.
+func Whole(from, to wire.Operation, body []byte, u sluice.Usage, now time.Time) ([]byte, error) {
+	a, err := codecOf(from).parseAnswer(body)
+	if err != nil {
+		return nil, malformed(err)
+	}
+	a.Usage = u
+	if a.Created == 0 {
+		a.Created = now.Unix()
+	}
+	return codecOf(to).emitAnswer(make([]byte, 0, len(body)+len(body)/4), a), nil
+}
+
+// malformed is an error of an answer as a *sluice.Error.
+func malformed(err error) *sluice.Error {
+	if e, ok := err.(*sluice.Error); ok {
+		return e
+	}
+	return &sluice.Error{Kind: sluice.KindUpstream, Reason: sluice.UpstreamMalformed, Msg: "the upstream sent something that is not of its dialect", Err: err}
+}

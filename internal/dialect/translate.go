@@ -1,0 +1,116 @@
+package dialect
+
+import (
+	"net/http"
+
+	"sluice"
+	"sluice/internal/route"
+	"sluice/internal/wire"
+)
+
+// Translation is a client's request in the dialect of a backend. It is made once
+// and serves all attempts at such backends.
+type Translation struct {
+	To     wire.Dialect
+	Report Report
+	Err    *sluice.Error // why the request may not be sent so; nil if it may
+
+	Op   wire.Operation // of the backend
+	Head *wire.Head     // of Body
+	Body []byte
+}
+
+// Options says how a request is translated.
+type Options struct {
+	Warn bool // what is left out or approximated is told, and not refused
+	// MaxOutput bounds the output in tokens where the client names none and the
+	// target needs one.
+	MaxOutput int64
+}
+
+// Translate puts a request into another dialect. REQUIRES: Operation(head.Op, to) is
+// translated. head is what wire.Scan found in
+// body. What cannot be carried stands in the translation's Report, and decides with
+// the options whether it has an Err.
+func Translate(head *wire.Head, body []byte, header http.Header, to wire.Dialect, o Options) *Translation {
+	t := &Translation{To: to}
+	from := codecOf(head.Op)
+	op, _ := Operation(head.Op, to)
+	target := codecOf(op)
+	r, err := from.parseRequest(body)
+	if err != nil {
+		t.Err = misread(err)
+		return t
+	}
+	betas(r, header)
+	if r.MaxOutput == 0 && !head.HasMaxOutput {
+		r.MaxOutput = o.MaxOutput
+	}
+	rep := reporter{to: target}
+	t.Op, t.Body = op, target.emitRequest(make([]byte, 0, len(body)+len(body)/8+256), r, &rep)
+	rep.report.sort()
+	t.Report = rep.report
+	if t.Err = t.Report.refusal(target.dialect, o.Warn); t.Err != nil {
+		t.Body = nil
+		return t
+	}
+	h, err := wire.Scan(op, t.Body)
+	if err != nil { // the client's own values, in the other dialect's words
+		t.Err, t.Body = sluice.AsError(err), nil
+		return t
+	}
+	t.Head = h
+	return t
+}
+
+// betaHeaders are the headers by which clients ask for what a provider tries out.
+var betaHeaders = []string{"Anthropic-Beta", "Openai-Beta"}
+
+func betas(r *Request, header http.Header) {
+	for _, name := range betaHeaders {
+		if len(header[name]) > 0 {
+			r.ask(FeatureBeta, lower(name), nil)
+		}
+	}
+}
+
+// lower is a header's name as people write it.
+func lower(name string) string {
+	b := []byte(name)
+	for i, c := range b {
+		if 'A' <= c && c <= 'Z' {
+			b[i] = c + 'a' - 'A'
+		}
+	}
+	return string(b)
+}
+
+// refusal is the error of a request that may not be sent with such losses.
+func (r Report) refusal(to wire.Dialect, warn bool) *sluice.Error {
+	worst := r.Worst()
+	if worst == nil || warn && worst.Fate != Refused {
+		return nil
+	}
+	e := &sluice.Error{
+		Kind: sluice.KindInvalid, Reason: sluice.Untranslatable, Param: worst.Path,
+		Msg: worst.Why + " (the model is served in the " + string(to) + " dialect)", Hint: worst.Fix,
+	}
+	if worst.Fate != Refused {
+		e.Hint += ", or have the tenant's translation set to warn, which names it in sluice-dropped"
+	}
+	return e
+}
+
+// Needs is what a translated request needs of a backend: its own needs but for the
+// marks of what to cache, which only backends of its dialect take.
+func (t *Translation) Needs() route.Needs {
+	if t.Head == nil {
+		return 0
+	}
+	return t.Head.Needs
+}
+
+// Route is the translation as routing sees it.
+func (t *Translation) Route() route.Translation {
+	return route.Translation{Dialect: string(t.To), Needs: t.Needs(), Err: t.Err}
+}
