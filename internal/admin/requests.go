@@ -122,6 +122,8 @@ type Attempt struct {
 	Fallback          bool        `json:"fallback,omitempty" doc:"Not one of the model's first pools"`
 	Needs             string      `json:"needs,omitempty" doc:"What the request needs of a backend"`
 	Risk              string      `json:"risk,omitempty" doc:"The label of the request: low, normal or high"`
+	Translated        string      `json:"translated,omitempty" doc:"The dialect into which the request was put for the backend; empty where that speaks the client's"`
+	Dropped           string      `json:"dropped,omitempty" doc:"Fields of the request that its translation left out or approximated"`
 	Canary            bool        `json:"canary,omitempty" doc:"In a canary pool"`
 	Prefer            string      `json:"prefer,omitempty" doc:"What the model prefers: latency or price"`
 	Preferred         []Preferred `json:"preferred,omitempty" doc:"The model's first pools in the order that this gave, canaries aside, as of the arrival or the attempt before"`
@@ -137,6 +139,7 @@ type Candidate struct {
 	Backend string `json:"backend"`
 	Left    string `json:"left,omitempty" doc:"Why it was left out; empty for the one chosen"`
 	Lacks   string `json:"lacks,omitempty" doc:"Of what the request needs, where it was left out for a capability"`
+	Field   string `json:"field,omitempty" doc:"Of the request, which the dialect of the backend cannot say, where it was left out for the translation"`
 	Cached  int64  `json:"cached,omitempty" doc:"Input tokens that were believed to be in its prefix cache"`
 	Cost    *int64 `json:"cost_us,omitempty" doc:"What it was compared by: microseconds until the first token could come there, with what its slots and memory in use count for; missing where it was not compared"`
 
@@ -324,6 +327,8 @@ func (x *Explanation) decisions(at *Attempt, detail []byte) {
 	take("hedge", &at.Hedge)
 	take("hedged_after_ms", &at.HedgedAfterMS)
 	take("hedge_denied", &at.HedgeDenied)
+	take("translated", &at.Translated)
+	take("dropped", &at.Dropped)
 	var rates map[string]int64 // nano-dollars per million
 	if take("rates", &rates); len(rates) > 0 {
 		at.Charge.Rates = make(map[string]string, len(rates))

@@ -33,6 +33,8 @@ type TenantFields struct {
 	Models     *[]string `json:"models,omitempty" maxItems:"1000" doc:"Narrows the plan's; empty changes nothing"`
 	Limits     Limits    `json:"limits,omitempty" doc:"Each replaces the plan's of the same name"`
 	LimitsMode *string   `json:"limits_mode,omitempty" enum:",enforce,shadow,off" doc:"In place of the plan's; empty takes the plan's"`
+
+	Translation *string `json:"translation,omitempty" enum:",strict,warn" doc:"In place of the plan's; empty takes the plan's"`
 	Residency
 }
 
@@ -50,6 +52,8 @@ type ProjectFields struct {
 	Name   *string   `json:"name,omitempty" maxLength:"200" doc:"For humans"`
 	Models *[]string `json:"models,omitempty" maxItems:"1000" doc:"Narrows the tenant's; empty changes nothing"`
 	Limits Limits    `json:"limits,omitempty" doc:"Each replaces the plan's per_project of the same name"`
+
+	Translation *string `json:"translation,omitempty" enum:",strict,warn" doc:"In place of the tenant's; empty takes the tenant's"`
 	Residency
 }
 
@@ -67,7 +71,7 @@ func tenantView(t *auth.Tenant) Tenant {
 		names := words(t.Models)
 		out.Models = &names
 	}
-	out.Limits, out.Residency = limitsOf(t.Limits), residencyOf(t.Residency)
+	out.Limits, out.Residency, out.Translation = limitsOf(t.Limits), residencyOf(t.Residency), translationOf(t.Translation)
 	if t.LimitsMode != nil {
 		mode := t.LimitsMode.String()
 		out.LimitsMode = &mode
@@ -87,7 +91,7 @@ func projectView(p *auth.Project, o auth.Origin) Project {
 		names := words(p.Models)
 		out.Models = &names
 	}
-	out.Limits, out.Residency = limitsOf(p.Limits), residencyOf(p.Residency)
+	out.Limits, out.Residency, out.Translation = limitsOf(p.Limits), residencyOf(p.Residency), translationOf(p.Translation)
 	return out
 }
 
@@ -110,6 +114,9 @@ func (f *TenantFields) apply(t *auth.Tenant) (err error) {
 			}
 		}
 	}
+	if err := applyTranslation(&t.Translation, f.Translation); err != nil {
+		return err
+	}
 	t.Limits, err = f.Limits.apply(t.Limits, "limits")
 	return err
 }
@@ -120,6 +127,9 @@ func (f *ProjectFields) apply(p *auth.Project) (err error) {
 		p.Models = ids[sluice.ModelID](*f.Models)
 	}
 	f.Residency.apply(&p.Residency)
+	if err := applyTranslation(&p.Translation, f.Translation); err != nil {
+		return err
+	}
 	p.Limits, err = f.Limits.apply(p.Limits, "limits")
 	return err
 }

@@ -96,6 +96,28 @@ func TestResidencyNarrows(t *testing.T) {
 	}
 }
 
+// The last of plan, tenant and project that says what becomes of losses decides.
+func TestTranslationOverrides(t *testing.T) {
+	for _, tc := range []struct {
+		plan, tenant, project Translation
+		want                  bool
+	}{
+		{want: false},
+		{plan: TranslationWarn, want: true},
+		{plan: TranslationWarn, tenant: TranslationStrict, want: false},
+		{plan: TranslationStrict, tenant: TranslationStrict, project: TranslationWarn, want: true},
+		{tenant: TranslationWarn, project: TranslationStrict, want: false},
+	} {
+		got := policyOf(&Plan{Translation: tc.plan}, &Tenant{Translation: tc.tenant}, &Project{Translation: tc.project}, &Key{})
+		if got.WarnDropped != tc.want {
+			t.Errorf("%+v: got %v", tc, got.WarnDropped)
+		}
+	}
+	if got := policyOf(&Plan{Translation: TranslationWarn}, &Tenant{}, nil, &Key{}); !got.WarnDropped {
+		t.Error("a key of the default project does not have what its plan says")
+	}
+}
+
 func TestJournalSyncFollowsSpend(t *testing.T) {
 	budget := []sluice.Limit{lim(sluice.Spend, sluice.PerMonth, 1)}
 	for _, tc := range []struct {
@@ -137,6 +159,7 @@ func TestEncodePolicySeesEveryField(t *testing.T) {
 		"Mode":          func(p *sluice.Policy) { p.Mode = sluice.Off },
 		"HardSpend":     func(p *sluice.Policy) { p.HardSpend = true },
 		"Budget402":     func(p *sluice.Policy) { p.Budget402 = true },
+		"WarnDropped":   func(p *sluice.Policy) { p.WarnDropped = true },
 		"JournalSync":   func(p *sluice.Policy) { p.JournalSync = true },
 		"Limits":        func(p *sluice.Policy) { p.Limits[2] = []sluice.Limit{{}} },
 		"ByModel":       func(p *sluice.Policy) { p.ByModel = map[sluice.ModelID][]sluice.Limit{"m": nil} },

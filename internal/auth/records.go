@@ -76,6 +76,8 @@ type Plan struct {
 	BudgetStatus int  `json:"budget_status,omitempty"` // 429 or 402: the status of a spent budget in the OpenAI dialect; 0 is 429
 	JournalSync  Sync `json:"journal_sync,omitempty"`  // empty follows Spend
 
+	Translation Translation `json:"translation,omitempty"` // empty is strict
+
 	Residency
 
 	Limits     []sluice.Limit                    `json:"limits,omitempty"`      // of the whole tenant
@@ -116,7 +118,8 @@ type Tenant struct {
 	Limits    []sluice.Limit   `json:"limits,omitempty"`    // each replaces the plan's of the same dimension and window; Unlimited lifts it
 	Projects  []Project        `json:"projects,omitempty"`  // DefaultProject exists without being listed
 
-	LimitsMode *sluice.LimitMode `json:"limits_mode,omitempty"` // in place of the plan's
+	LimitsMode  *sluice.LimitMode `json:"limits_mode,omitempty"` // in place of the plan's
+	Translation Translation       `json:"translation,omitempty"` // in place of the plan's
 
 	Residency
 
@@ -131,6 +134,8 @@ type Project struct {
 	Name   string           `json:"name,omitempty"`
 	Models []sluice.ModelID `json:"models,omitempty"` // narrows the tenant's
 	Limits []sluice.Limit   `json:"limits,omitempty"` // each replaces the plan's per_project, likewise
+
+	Translation Translation `json:"translation,omitempty"` // in place of the tenant's
 
 	Residency
 }

@@ -210,6 +210,13 @@ func step(w io.Writer, s *admin.Attempt) {
 	if s.FirstSeconds > 0 {
 		fmt.Fprintf(w, "%-11sfirst token %s after arrival\n", "", span(s.FirstSeconds))
 	}
+	if s.Translated != "" {
+		lost := "nothing left out"
+		if s.Dropped != "" {
+			lost = "without " + s.Dropped
+		}
+		fmt.Fprintf(w, "%-11stranslated into the %s dialect, %s\n", "", s.Translated, lost)
+	}
 	switch late := span(float64(s.HedgedAfterMS) / 1000); {
 	case s.HedgeDenied != "":
 		fmt.Fprintf(w, "%-11sno content after %s, no hedge: %s\n", "", late, s.HedgeDenied)
@@ -228,6 +235,9 @@ func step(w io.Writer, s *admin.Attempt) {
 			why := c.Left
 			if c.Lacks != "" {
 				why += ", it lacks " + c.Lacks
+			}
+			if c.Field != "" {
+				why += " of " + c.Field
 			}
 			fmt.Fprintf(w, "%-11snot %s: %s%s\n", "", c.Backend, why, weighed(&c))
 		case weighed(&c) != "":

@@ -235,12 +235,18 @@ type Plan struct {
 	InputCeiling  Count `json:"input_ceiling,omitempty" jsonschema:"most input tokens of one request, as estimated; more is refused"`
 	OutputCeiling Count `json:"output_ceiling,omitempty" jsonschema:"most output tokens of one request, over all its answers; a larger bound is lowered to it"`
 	Residency
-	LimitsMode LimitMode `json:"limits_mode,omitempty" jsonschema:"enforce; shadow counts and tells what it would have refused but refuses nothing; off counts nothing. Limits of models and the fleet are always in force"`
+	LimitsMode  LimitMode   `json:"limits_mode,omitempty" jsonschema:"enforce; shadow counts and tells what it would have refused but refuses nothing; off counts nothing. Limits of models and the fleet are always in force"`
+	Translation Translation `json:"translation,omitempty" jsonschema:"of requests to backends of another dialect. strict: what that cannot carry refuses the request; warn: hints are left out and named in sluice-dropped, and only what changes cost, safety, determinism or structure refuses it"`
 }
 
 func (p *Plan) setDefaults() {
-	p.Class, p.Weight, p.Spend, p.BudgetStatus, p.LimitsMode = sluice.Standard, 1, "hard", 429, "enforce"
+	p.Class, p.Weight, p.Spend, p.BudgetStatus, p.LimitsMode, p.Translation = sluice.Standard, 1, "hard", 429, "enforce", "strict"
 }
+
+// Translation is strict or warn.
+type Translation string
+
+func (Translation) words() []string { return []string{"strict", "warn"} }
 
 // LimitMode is enforce, shadow or off.
 type LimitMode string
@@ -271,6 +277,8 @@ type Tenant struct {
 	Models     []string  `json:"models,omitempty" jsonschema:"narrows the plan's models"`
 	Limits     Limits    `json:"limits,omitempty" jsonschema:"each replaces the plan's of the same name"`
 	LimitsMode LimitMode `json:"limits_mode,omitempty" jsonschema:"in place of the plan's"`
+
+	Translation Translation `json:"translation,omitempty" jsonschema:"in place of the plan's"`
 	Residency
 	Projects map[string]*Project `json:"projects,omitempty" jsonschema:"its projects; default exists without being declared"`
 	Keys     map[string]*Key     `json:"keys,omitzero" jsonschema:"its keys, by a name for humans"`
@@ -281,6 +289,8 @@ type Project struct {
 	Name   string   `json:"name,omitempty" jsonschema:"for humans"`
 	Models []string `json:"models,omitempty" jsonschema:"narrows the tenant's models"`
 	Limits Limits   `json:"limits,omitempty" jsonschema:"each replaces the plan's per_project of the same name"`
+
+	Translation Translation `json:"translation,omitempty" jsonschema:"in place of the tenant's"`
 	Residency
 }
 

@@ -88,7 +88,7 @@ func (l *linter) fallbacks(path string, m *Model) {
 			}
 		}
 		if !speaks {
-			l.warn(at, "fall back to backends of the same dialect", "no backend of fallback pool %q speaks a dialect of the model's first pools: what failed there cannot go on here", f.Pool)
+			l.warn(at, "fall back to backends of the same dialect, or see docs/dialects.md for what is carried", "no backend of fallback pool %q speaks a dialect of the model's first pools: of what failed there only that goes on here which translates", f.Pool)
 		}
 	}
 }

@@ -20,6 +20,7 @@ func (c *Config) records(h auth.Hasher) auth.Records {
 		out := auth.Tenant{
 			ID: sluice.TenantID(name), Name: t.Name, Plan: sluice.PlanID(t.Plan), Suspended: t.Suspended,
 			Models: modelIDs(t.Models), Limits: slices.Clone(t.Limits), Residency: t.Residency.record(), Origin: c.origin(path),
+			Translation: auth.Translation(t.Translation),
 		}
 		if t.LimitsMode != "" {
 			mode := t.LimitsMode.mode()
@@ -28,7 +29,7 @@ func (c *Config) records(h auth.Hasher) auth.Records {
 		for _, p := range sorted(t.Projects) {
 			out.Projects = append(out.Projects, auth.Project{
 				ID: sluice.ProjectID(p), Name: t.Projects[p].Name, Models: modelIDs(t.Projects[p].Models), Limits: slices.Clone(t.Projects[p].Limits),
-				Residency: t.Projects[p].Residency.record(),
+				Residency: t.Projects[p].Residency.record(), Translation: auth.Translation(t.Projects[p].Translation),
 			})
 		}
 		r.Tenants = append(r.Tenants, out)
@@ -47,7 +48,7 @@ func (c *Config) planRecord(name string, p *Plan) auth.Plan {
 	out := auth.Plan{
 		ID: sluice.PlanID(name), Class: p.Class, Classes: slices.Clone(p.Classes), Weight: p.Weight, Models: modelIDs(p.Models),
 		MaxWait: time.Duration(p.MaxWait), MaxOutput: sluice.Tokens(p.MaxOutput), Spend: auth.Spend(p.Spend),
-		BudgetStatus: int(p.BudgetStatus), JournalSync: auth.Sync(p.JournalSync),
+		BudgetStatus: int(p.BudgetStatus), JournalSync: auth.Sync(p.JournalSync), Translation: auth.Translation(p.Translation),
 		Limits: p.Limits.top(), PerProject: p.PerProject.top(), PerKey: p.PerKey.top(),
 		PerUser: p.PerUser.top(), PerRun: Limits(p.PerRun).top(), LimitsMode: p.LimitsMode.mode(),
 		InputCeiling: sluice.Tokens(p.InputCeiling), OutputCeiling: sluice.Tokens(p.OutputCeiling),
