@@ -7,6 +7,7 @@ import (
 
 	"sluice"
 	"sluice/internal/admit"
+	"sluice/internal/dialect"
 	"sluice/internal/engine"
 	"sluice/internal/ledger"
 	"sluice/internal/price"
@@ -24,7 +25,11 @@ type attempt struct {
 	place  engine.Grant
 	head   *Head
 	target *upstream.Target
-	price  *price.Row // nil where nothing is charged
+	to     *dialect.Translation // of the request, for a backend of another dialect; nil for one of the client's
+	body   []byte               // for the backend
+	said   *wire.Head           // what is found in it
+	stream *dialect.Stream      // of its events, likewise
+	price  *price.Row           // nil where nothing is charged
 	raw    sluice.Tokens
 	input  sluice.Tokens // learned ratio applied
 	began  time.Time
@@ -89,7 +94,7 @@ func (t *turn) send(ctx context.Context, a *attempt, req *outgoing) *upstream.An
 	}
 	a.times.head = since(a.times.sent)
 	a.provider = wire.ProviderRequestID(ans.Header)
-	a.head = &Head{Status: ans.Status, Upstream: ans.Header, Grant: a.place, Queued: a.head.Queued, Dropped: req.dropped}
+	a.head = &Head{Status: ans.Status, Upstream: t.answered(a, ans), Grant: a.place, Queued: a.head.Queued, Dropped: req.dropped}
 	hints := t.hints(a, ans)
 	if ans.Status < 400 {
 		t.tell(hints)
@@ -127,7 +132,7 @@ func (t *turn) prepare(ctx context.Context, a *attempt) (req outgoing, ok bool) 
 	edit := t.edit(a)
 	t.kept = t.kept || a.target.KeepsBody()
 	req = outgoing{dropped: t.dropped(a, edit), Request: upstream.Request{
-		Path: t.r.Head.Op.Path(), Pieces: t.body(edit), Header: t.r.Header, Stream: t.r.Head.Stream, Key: a.place.Key,
+		Path: a.said.Op.Path(), Pieces: a.pieces(edit), Header: t.header(a), Stream: t.r.Head.Stream, Key: a.place.Key,
 	}}
 	a.sent = true
 	a.times.sent = time.Now()
@@ -139,6 +144,7 @@ func (t *turn) begin(grant *admit.Grant) *attempt {
 	a := &attempt{grant: grant, place: grant.Grant(), began: time.Now()}
 	b := a.place.Backend
 	a.target, _ = t.x.o.Target(b.ID)
+	t.speak(a)
 	a.heldTo = a.place.HeldTo
 	if !t.r.Free {
 		a.price = b.Row()
@@ -152,11 +158,12 @@ func (t *turn) begin(grant *admit.Grant) *attempt {
 	if t.r.Head.ServerTools > 0 { // a provider that runs tools bills the context over and over
 		credible = 0
 	}
-	a.tap = wire.NewTap(t.r.Head.Op, wire.TapOptions{
-		StripUsage:      t.r.Head.Stream && !t.r.Head.IncludeUsage,
-		StripContinuous: t.r.Head.IncludeUsage && a.target != nil && a.target.ContinuousUsage(),
+	a.tap = wire.NewTap(a.said.Op, wire.TapOptions{
+		StripUsage:      a.to == nil && t.r.Head.Stream && !t.r.Head.IncludeUsage,
+		StripContinuous: a.to == nil && t.r.Head.IncludeUsage && a.target != nil && a.target.ContinuousUsage(),
 		Input:           a.input, Ceiling: credible,
 	})
+	a.stream = t.translated(a)
 	t.queued += a.place.Queued
 	a.head = &Head{Grant: a.place, Queued: t.queued}
 	t.last, t.head = a, a.head
@@ -201,7 +208,7 @@ func (t *turn) journalFailed(op string, err error) {
 
 // edit is what this backend is sent in another way than the client wrote it.
 func (t *turn) edit(a *attempt) wire.Edit {
-	h := t.r.Head
+	h := a.said
 	e := wire.Edit{Model: a.place.Backend.Model, MaxOutput: t.maxOutput(a), LegacyMaxTokens: a.target.LegacyMaxTokens()}
 	if h.Op.Generates() {
 		e.CacheSalt = a.target.CacheSalt(t.r.Principal.Tenant)
@@ -212,23 +219,31 @@ func (t *turn) edit(a *attempt) wire.Edit {
 	return e
 }
 
-// body is what this backend is sent, in pieces. The client's own bytes where
-// nothing differs.
-func (t *turn) body(e wire.Edit) [][]byte {
-	h := t.r.Head
+// pieces is what this backend is sent. The client's own bytes where nothing differs.
+func (a *attempt) pieces(e wire.Edit) [][]byte {
+	h := a.said
 	if e.Model == h.Model && e.MaxOutput == 0 && e.CacheSalt == "" && !e.LegacyMaxTokens && (!e.IncludeUsage || h.IncludeUsage && !e.ContinuousUsage) {
-		return [][]byte{t.r.Body}
+		return [][]byte{a.body}
 	}
-	return h.Pieces(t.r.Body, e)
+	return h.Pieces(a.body, e)
 }
 
 // dropped names what was changed of the client's request: a bound that became
-// another, or that came where the backend's own would have been larger.
+// another, or that came where the backend's own would have been larger; and what its
+// translation left out.
 func (t *turn) dropped(a *attempt, e wire.Edit) string {
-	if most := a.place.Backend.MaxOutput; !t.r.Head.HasMaxOutput && most > 0 && e.MaxOutput >= most {
-		return ""
+	e.MaxOutput = t.named(a, e)
+	bound := ""
+	if most := a.place.Backend.MaxOutput; t.r.Head.HasMaxOutput || most <= 0 || e.MaxOutput < most {
+		bound = t.r.Head.Changed(e)
 	}
-	return t.r.Head.Changed(e)
+	if a.to == nil || len(a.to.Report) == 0 {
+		return bound
+	}
+	if bound != "" {
+		bound += ", "
+	}
+	return bound + a.to.Report.Paths()
 }
 
 // lost notes an attempt that ended without an answer, or in the middle of one.
@@ -254,7 +269,7 @@ func (t *turn) fail(a *attempt, e *upstream.Error) {
 
 // refusedBy notes a backend's own error answer.
 func (t *turn) refusedBy(a *attempt, ans *upstream.Answer, hints engine.Signal) {
-	ref := wire.Refused(t.r.Head.Op.Dialect(), ans.Status, ans.Header, ans.Refusal)
+	ref := wire.Refused(a.said.Op.Dialect(), ans.Status, ans.Header, ans.Refusal)
 	t.tell(refused(hints, &ref))
 	a.refused, a.failure = true, ref.Err()
 	if ans.Status >= 500 {
@@ -270,7 +285,7 @@ func (t *turn) refusedBy(a *attempt, ans *upstream.Answer, hints engine.Signal) 
 		}
 	}
 	if ref.Pass {
-		a.pass = &Passed{Status: ans.Status, Header: ans.Header, Body: ans.Refusal}
+		t.passOn(a, ans, &ref)
 	}
 }
 
@@ -282,6 +297,9 @@ func (t *turn) whole(ctx context.Context, a *attempt, ans *upstream.Answer) {
 		return
 	}
 	out, err := a.tap.Body(raw)
+	if err == nil {
+		out, err = t.wholeOf(a, out)
+	}
 	if err != nil {
 		a.failure, a.again = sluice.AsError(err), true
 		a.told = a.failure.Reason != sluice.UpstreamMalformed

@@ -54,6 +54,9 @@ var genBoundCase = rapid.Custom(func(t *rapid.T) boundCase {
 		b.Reset()
 		b.WriteString(`{"model":"m"`)
 	}
+	if c.op != wire.Completions {
+		b.WriteString(`,"messages":[{"role":"user","content":"x"}]`)
+	}
 	c.body = b.String() + "}"
 
 	c.prices = &price.Row{Rates: price.Rates{Input: 1_000_000, Output: 2_000_000_000}}
@@ -66,11 +69,18 @@ var genBoundCase = rapid.Custom(func(t *rapid.T) boundCase {
 			MaxOutput: sluice.Tokens(rapid.SampledFrom([]int{0, 1, 4000, 128_000}).Draw(t, "max_output")),
 			Context:   sluice.Tokens(rapid.SampledFrom([]int{0, 8000, 200_000}).Draw(t, "context")),
 		}
+		if rapid.IntRange(0, 3).Draw(t, "another dialect") == 0 {
+			be.Dialect = string(wire.Anthropic)
+			if c.op.Dialect() == wire.Anthropic {
+				be.Dialect = string(wire.OpenAI)
+			}
+		}
 		c.engines[be.ID] = rapid.SampledFrom([]string{"", "ollama", "llamacpp", "vllm"}).Draw(t, "engine")
 		c.table.Pools[sluice.PoolID(id)] = &route.Pool{ID: sluice.PoolID(id), Backends: []*route.Backend{be}}
 		m := c.table.Models["m"]
 		m.Pools = append(m.Pools, sluice.PoolID(id))
 	}
+	c.policy.WarnDropped = true
 	c.policy.HardSpend = rapid.Bool().Draw(t, "hard")
 	c.policy.MaxOutput = sluice.Tokens(rapid.SampledFrom([]int{0, 100, 50_000}).Draw(t, "plan's bound"))
 	c.policy.Limits[sluice.ScopeTenant] = []sluice.Limit{{Dimension: sluice.Spend, Window: sluice.PerDay, Amount: rapid.OneOf(rapid.Int64Range(1, 300_000_000), rapid.Int64Range(1, 2_000_000)).Draw(t, "budget")}}
@@ -105,6 +115,7 @@ func TestForwardedBoundIsHeld(t *testing.T) {
 				return
 			}
 			a := &attempt{place: grants[0], target: &upstream.Target{Engine: c.engines[grants[0].Backend.ID]}}
+			tn.speak(a)
 			tn.checkBound(t, &c, a)
 			if eng.AttemptEnded(now, call.ID, engine.Result{Reason: sluice.UpstreamError}).Step != engine.Queue {
 				return
@@ -115,12 +126,12 @@ func TestForwardedBoundIsHeld(t *testing.T) {
 
 func (t *turn) checkBound(rt *rapid.T, c *boundCase, a *attempt) {
 	h, edit, held := t.r.Head, t.edit(a), a.place.OutputBound
-	sent := bytes.Join(t.body(edit), nil)
-	got, err := wire.Scan(c.op, sent)
+	sent := bytes.Join(a.pieces(edit), nil)
+	got, err := wire.Scan(a.said.Op, sent)
 	if err != nil {
 		rt.Fatalf("%s became %s: %v", c.body, sent, err)
 	}
-	all := got.MaxOutput*t.choices() + h.Prediction
+	all := got.MaxOutput*t.choices() + got.Prediction // which a translation leaves out
 	switch {
 	case got.HasMaxOutput && all > held:
 		rt.Fatalf("%s became %s: that is %d, and %d are held", c.body, sent, all, held)

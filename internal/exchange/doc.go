@@ -32,6 +32,11 @@
 // 1,000 tokens or 2 s, both only when an event arrives, so that a stream has no
 // timer of its own but its deadlines.
 //
+// A backend of another dialect is sent the request's translation, made once for each
+// dialect before admission, since routing must know whether there is one; its events go
+// through the tap of its own dialect, which settles, and then into the client's. Tokens
+// that no backend of the client's dialect can count are answered with the estimate.
+//
 // # Settlement
 //
 // Every way out of Run ends the reservation exactly once, by the table in

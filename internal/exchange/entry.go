@@ -229,6 +229,7 @@ func appendPlace(b []byte, a *attempt) []byte {
 		b = append(b, `,"retry_denied":`...)
 		b = appendWord(b, a.denied)
 	}
+	b = appendTranslation(b, a)
 	b = append(b, `,"candidates":[`...)
 	for i, c := range a.place.Candidates {
 		if i == maxCandidates {
@@ -248,6 +249,10 @@ func appendPlace(b []byte, a *attempt) []byte {
 		if c.Lacks != 0 {
 			b = append(b, `,"lacks":`...)
 			b = appendWord(b, c.Lacks.String())
+		}
+		if c.Field != "" {
+			b = append(b, `,"field":`...)
+			b = appendWord(b, c.Field)
 		}
 		if c.Cached > 0 {
 			b = appendField(b, "cached", int64(c.Cached))

@@ -13,6 +13,7 @@ import (
 
 	"sluice"
 	"sluice/internal/admit"
+	"sluice/internal/dialect"
 	"sluice/internal/engine"
 	"sluice/internal/estimate"
 	"sluice/internal/ledger"
@@ -70,6 +71,9 @@ func (x *Exchange) Run(ctx context.Context, r *Request, c Client) (res Result) {
 	t := &turn{x: x, r: r, client: c}
 	defer t.recovered(&res)
 	defer func() { res.Risk = t.risk() }()
+	if t.countsHere() {
+		return t.count()
+	}
 	call, refusal := t.call()
 	if refusal != nil {
 		return t.refused(refusal, nil)
@@ -101,7 +105,8 @@ type turn struct {
 	r      *Request
 	client Client
 	plan   plan
-	policy string // version of the routing table under which it got no place
+	policy string                 // version of the routing table under which it got no place
+	others []*dialect.Translation // of the request, into the other dialects of its model's backends
 	grant  *admit.Grant
 	shadow *route.Shadow // whose copy this is; nil if it is what a client asks
 	copied []copied      // of the shadows whose turn it was

@@ -113,7 +113,7 @@ func TestRepresentative(t *testing.T) {
 	a, b := &route.Backend{ID: "a", Dialect: "openai"}, &route.Backend{ID: "b", Dialect: "anthropic"}
 	table := &route.Table{Pools: map[sluice.PoolID]*route.Pool{"p": {Backends: []*route.Backend{a}}, "q": {Backends: []*route.Backend{b}}}}
 	m := &route.Model{Pools: []sluice.PoolID{"gone", "p"}, Fallback: []sluice.PoolID{"q"}}
-	for d, want := range map[wire.Dialect]*route.Backend{wire.OpenAI: a, wire.Anthropic: b, "gemini": nil} {
+	for d, want := range map[wire.Dialect]*route.Backend{wire.OpenAI: a, wire.Anthropic: b, "gemini": a} {
 		if got := Representative(table, m, d, nil, sluice.RiskNone); got != want {
 			t.Errorf("%q: got %v, want %v", d, got, want)
 		}

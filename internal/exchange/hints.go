@@ -18,7 +18,7 @@ const hLoad = "Endpoint-Load-Metrics"
 // left of its rates, and its load where it is asked for that.
 func (t *turn) hints(a *attempt, ans *upstream.Answer) engine.Signal {
 	now := time.Now()
-	s := engine.Signal{Backend: a.place.Backend.ID, Key: a.place.Key, Rates: wire.RateHints(t.r.Head.Op.Dialect(), ans.Header, a.times.sent, now)}
+	s := engine.Signal{Backend: a.place.Backend.ID, Key: a.place.Key, Rates: wire.RateHints(a.said.Op.Dialect(), ans.Header, a.times.sent, now)}
 	if v := ans.Header[hLoad]; len(v) > 0 && a.target.MetricsEvery > 0 {
 		if l, ok := scrape.Report(v[0]); ok {
 			l.At, l.Every = now, a.target.MetricsEvery

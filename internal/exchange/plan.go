@@ -35,6 +35,7 @@ func (t *turn) call() (engine.Call, *sluice.Error) {
 	if m != nil && t.shadow != nil {
 		m = m.Alone(t.shadow)
 	}
+	t.translate(table, m)
 	t.plan.backend = Representative(table, m, h.Op.Dialect(), r.Principal.Policy, t.risk())
 	all := t.reach(table, m)
 	w := sluice.Work{InputBound: all.input}
@@ -48,7 +49,7 @@ func (t *turn) call() (engine.Call, *sluice.Error) {
 	}
 	t.plan.work = w
 	c := engine.Call{
-		ID: r.ID, Principal: r.Principal, Model: sluice.ModelID(h.Model), Dialect: string(h.Op.Dialect()), Needs: h.Needs,
+		ID: r.ID, Principal: r.Principal, Model: sluice.ModelID(h.Model), Dialect: string(h.Op.Dialect()), Others: t.routes(), Needs: h.Needs,
 		Class: r.Class, Risk: t.risk(), Task: r.Task, Work: w, Least: t.plan.least, Bytes: int64(len(r.Body)), MaxWait: r.MaxWait,
 		Free: r.Free, Streaming: h.Stream, Choices: int64(t.choices()), RunLimits: r.RunLimits,
 		Single:  h.ServerTools > 0 || h.Unbounded, // it may act elsewhere, or names what only one provider has
@@ -120,24 +121,16 @@ func (t *turn) hard() bool {
 }
 
 // Representative is the backend that a caller's requests for a model most likely go
-// to: the first of its first pool that speaks the dialect and is permitted what carries
-// such a label. It is nil if there is none, or no model. The policy may be nil.
+// to: of those that are permitted what carries such a label the first that speaks the
+// dialect, else the first that speaks another. It is nil if there is none, or no model.
+// The policy may be nil.
 func Representative(t *route.Table, m *route.Model, d wire.Dialect, policy *sluice.Policy, risk sluice.Risk) (found *route.Backend) {
-	if m == nil {
-		return nil
-	}
-	m.Visit("", func(id sluice.PoolID, _ bool) bool {
-		p := t.Pools[id]
-		if p == nil || !risk.Within(m.MaxRisk[id]) {
-			return false
+	permitted(t, m, policy, risk, func(b *route.Backend) bool {
+		own := b.Dialect == string(d)
+		if own || found == nil {
+			found = b
 		}
-		for _, b := range p.Backends {
-			if b.Dialect == string(d) && b.Permitted(policy, risk) == route.Chosen {
-				found = b
-				return true
-			}
-		}
-		return false
+		return own
 	})
 	return found
 }
@@ -167,7 +160,7 @@ type reach struct {
 }
 
 func (t *turn) reach(table *route.Table, m *route.Model) (all reach) {
-	h, d := t.r.Head, string(t.r.Head.Op.Dialect())
+	h := t.r.Head
 	of, input := h.Model, max(h.Bound, h.Estimate)
 	add := func(model string, b *route.Backend) {
 		if h.Media > 0 && model != of {
@@ -182,18 +175,12 @@ func (t *turn) reach(table *route.Table, m *route.Model) (all reach) {
 			all.named = max(all.named, b.MaxOutput)
 		}
 	}
-	if m != nil {
-		m.Visit("", func(id sluice.PoolID, _ bool) bool {
-			if p := table.Pools[id]; p != nil && t.risk().Within(m.MaxRisk[id]) {
-				for _, b := range p.Backends {
-					if b.Dialect == d && b.Permitted(t.r.Principal.Policy, t.risk()) == route.Chosen {
-						add(b.Model, b)
-					}
-				}
-			}
-			return false
-		})
-	}
+	permitted(table, m, t.r.Principal.Policy, t.risk(), func(b *route.Backend) bool {
+		if t.understands(b) {
+			add(b.Model, b)
+		}
+		return false
+	})
 	if all.output == 0 { // the engine refuses it
 		add(h.Model, nil)
 	}
@@ -267,7 +254,7 @@ func (t *turn) unasked(all reach) sluice.Tokens {
 // hard budget relies on it; and a hard budget does not rely on a 0, which servers
 // read in several ways.
 func (t *turn) maxOutput(a *attempt) sluice.Tokens {
-	h, p := t.r.Head, t.r.Principal.Policy
+	h, p := a.said, t.r.Principal.Policy
 	if !h.Op.Generates() || t.r.Free {
 		return 0
 	}

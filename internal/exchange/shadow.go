@@ -148,7 +148,7 @@ func (r *Request) copyFor(s *route.Shadow) *Request {
 	c.Principal.Policy = &sluice.Policy{HardSpend: true}
 	if p := r.Principal.Policy; p != nil {
 		c.Principal.Policy = &sluice.Policy{
-			HardSpend: true, Regions: p.Regions, Providers: p.Providers, Risk: p.Risk,
+			HardSpend: true, WarnDropped: p.WarnDropped, Regions: p.Regions, Providers: p.Providers, Risk: p.Risk,
 			Mode: p.Mode, MaxOutput: p.MaxOutput, InputCeiling: p.InputCeiling, OutputCeiling: p.OutputCeiling,
 		}
 	}

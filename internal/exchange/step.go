@@ -111,7 +111,7 @@ func (t *turn) checkpoint(a *attempt, now time.Time) {
 // shorten ends a stream for want of budget: the backend is cancelled, the client
 // told that its answer reached its bound.
 func (t *turn) shorten(s *stream, last wire.Event) {
-	end := s.a.tap.Shorten(last, t.seen(s.a), t.r.Head.IncludeUsage)
+	end := s.a.closing(s.a.tap.Shorten(last, t.seen(s.a), t.r.Head.IncludeUsage))
 	s.ans.Close()
 	s.a.short = true
 	s.out = append(s.out, end...)

@@ -86,7 +86,10 @@ func (t *turn) begun(a *attempt) {
 		return
 	}
 	a.content, t.first = true, since(t.r.Arrived)
-	t.r.Body = nil // there is no further attempt, and the stream may last
+	t.r.Body, a.body = nil, nil // there is no further attempt, and the stream may last
+	for _, x := range t.others {
+		x.Body = nil
+	}
 	a.times.first, a.times.firstSeen = since(a.times.sent), a.tap.Delivered()
 	if t.x.o.Hooks.FirstToken != nil && t.shadow == nil {
 		t.x.o.Hooks.FirstToken(a.place, t.first)
@@ -124,7 +127,7 @@ func (s *stream) next() (r reading, ok bool) {
 	r.ev, r.err = s.events.Next()
 	switch {
 	case r.err == nil:
-		r.step = a.tap.Event(r.ev)
+		r.step = a.step(r.ev)
 	case a.failure == nil && s.flush():
 		r.step = s.t.ended(s.ctx, a, r.err)
 	}
@@ -201,9 +204,12 @@ func (t *turn) ended(ctx context.Context, a *attempt, err error) wire.Step {
 	step := a.tap.End(err)
 	if step.Err != nil {
 		a.failure, a.again = step.Err, !a.content
-	} else if len(step.Out) > 0 && t.x.o.Hooks.Unmarked != nil {
+		return step
+	}
+	if len(step.Out) > 0 && t.x.o.Hooks.Unmarked != nil {
 		t.x.o.Hooks.Unmarked(a.place.Backend.ID)
 	}
+	step.Out = a.closing(step.Out)
 	return step
 }
 

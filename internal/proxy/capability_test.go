@@ -37,7 +37,7 @@ func TestCapabilities(t *testing.T) {
 	inBubble(t, setup{places: []place{
 		{handler: blind, lacks: route.NeedImage | route.NeedTools},
 		{handler: seeing, lacks: route.NeedTools, fallback: true},
-		{handler: claude, dialect: wire.Anthropic, lacks: route.NeedTools | route.NeedReasoning},
+		{handler: claude, dialect: wire.Anthropic, lacks: route.NeedImage | route.NeedTools | route.NeedReasoning},
 	}}, func(t *testing.T, r *rig) {
 		g := r.do(ask{body: `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":` + image + `}]}`})
 		if g.status != 200 || g.header.Get("Sluice-Backend") != "b1" || blind.n.Load() != 0 {
@@ -57,7 +57,7 @@ func TestCapabilities(t *testing.T) {
 
 		seen := seeing.n.Load()
 		for _, tt := range []struct{ path, body, kind, says string }{
-			{"", `{"model":"m","max_tokens":9,"tools":[{"type":"function","function":{"name":"f"}}],"messages":[{"role":"user","content":` + image + `}]}`, `"type":"invalid_request_error"`, "b0 lacks image, tools; b1 lacks tools"},
+			{"", `{"model":"m","max_tokens":9,"tools":[{"type":"function","function":{"name":"f"}}],"messages":[{"role":"user","content":` + image + `}]}`, `"type":"invalid_request_error"`, "b0 lacks image, tools; b2 lacks image, tools; b1 lacks tools"},
 			{"/v1/messages", `{"model":"m","max_tokens":9,"thinking":{"type":"enabled","budget_tokens":1024},"messages":[{"role":"user","content":"x"}]}`, `"type":"invalid_request_error"`, "b2 lacks reasoning"},
 		} {
 			g := r.do(ask{path: tt.path, body: tt.body, header: http.Header{"Anthropic-Version": {"2023-06-01"}}})
