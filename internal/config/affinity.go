@@ -6,6 +6,7 @@ import (
 
 	"sluice"
 	"sluice/internal/route"
+	"sluice/internal/upstream"
 )
 
 // PoolChoice is how one of a pool's backends is chosen.
@@ -19,7 +20,7 @@ type Affinity struct {
 	Stick     Duration `json:"stick" zero:"meant" jsonschema:"how much later than elsewhere a request may start where its prefix is; 0 goes by what is sooner, prefix included"`
 	Quantum   Count    `json:"quantum,omitempty" jsonschema:"how many more uncached input tokens of a tenant a backend may get by that than the one that gets least"`
 	Memory    Bytes    `json:"memory,omitempty" jsonschema:"what is remembered of the pool's caches, from 1MiB to 4GiB"`
-	CacheSalt *Secret  `json:"cache_salt,omitempty" jsonschema:"secret from which each tenant's cache_salt is made, which vllm is sent: no tenant can then find out by timing what another has asked. None is sent if left out"`
+	CacheSalt *Secret  `json:"cache_salt,omitempty" jsonschema:"secret from which each tenant's cache_salt is made, which vllm and sglang are sent: no tenant can then find out by timing what another has asked. None is sent if left out"`
 }
 
 func (a *Affinity) setDefaults() {
@@ -82,7 +83,7 @@ func (l *linter) affinity(path string, p *Pool) {
 	case l.c.Policy == Naive:
 		l.warn(join(path, "affinity"), "write policy: fair, or leave it out at the top", "not in force with policy: naive")
 	case p.Affinity.CacheSalt != nil && !l.salted(p):
-		l.warn(join(join(path, "affinity"), "cache_salt"), "remove it, or set engine: vllm at the provider", "no backend of the pool is known to be vllm: none is sent a salt")
+		l.warn(join(join(path, "affinity"), "cache_salt"), "remove it, or set engine: vllm or sglang at the provider", "no backend of the pool is known to be vllm or sglang: none is sent a salt")
 	case !c.Prefixed():
 		l.warn(join(path, "affinity"), "write choice: affinity, or leave one of them out", "not in force with choice: %s, which does not look at prefixes", c)
 	}
@@ -91,7 +92,7 @@ func (l *linter) affinity(path string, p *Pool) {
 // salted reports whether some backend of a pool can be sent a salt.
 func (l *linter) salted(p *Pool) bool {
 	for i := range p.Backends {
-		if x := l.c.Providers[p.Backends[i].Provider]; x != nil && x.Engine == "vllm" && x.Dialect == "openai" {
+		if x := l.c.Providers[p.Backends[i].Provider]; x != nil && upstream.Salted(string(x.Engine)) && x.Dialect == "openai" {
 			return true
 		}
 	}

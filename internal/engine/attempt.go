@@ -45,7 +45,7 @@ func (e *Engine) AttemptEnded(now time.Time, id sluice.RequestID, res Result) Ne
 	e.correct(now, r, res.Usage, true)
 	r.reported(res.Usage)
 	r.taken.Spent(res.Usage, res.Reason)
-	e.free(now, r, route.Ending{Why: res.Reason, RetryAfter: res.RetryAfter, Overload: res.Overload})
+	e.free(now, r, route.Ending{Why: res.Reason, RetryAfter: res.RetryAfter, Overload: res.Overload, Credential: res.Credential})
 	other := r.other
 	if r.beside {
 		e.book.Settle(now, &r.res, r.amounts(res.Usage, res.Cost))

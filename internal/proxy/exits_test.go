@@ -98,7 +98,7 @@ func exits() []exit {
 		{row: "S16 silent", setup: setup{places: []place{{hole: true, timeouts: upstream.Timeouts{Connect: time.Second}}}}, outcome: sluice.Failed, reason: sluice.UpstreamConnect, status: 502},
 		{row: "S17", setup: one(answers(400, `{"error":{"message":"bad","type":"invalid_request_error","param":null,"code":null}}`)), outcome: sluice.Failed, reason: sluice.UpstreamRefused, status: 400},
 		{row: "S17 credential", setup: one(answers(401, `{"error":{"message":"bad key","type":"invalid_request_error","param":null,"code":"invalid_api_key"}}`)), outcome: sluice.Failed, reason: sluice.UpstreamRefused, status: 503},
-		{row: "S18", setup: one(answers(429, `{"error":{"message":"slow down","type":"x","param":null,"code":"rate_limit_exceeded"}}`)), outcome: sluice.Failed, reason: sluice.UpstreamLimited, status: 503},
+		{row: "S18", setup: one(answers(429, `{"error":{"message":"slow down","type":"x","param":null,"code":"rate_limit_exceeded"}}`)), ask: ask{header: http.Header{"Sluice-Max-Wait": {"0"}}}, outcome: sluice.Failed, reason: sluice.UpstreamLimited, status: 503},
 		{row: "S19", setup: one(answers(500, `oops`)), outcome: sluice.Failed, reason: sluice.UpstreamError, status: 502},
 		{row: "S20", setup: one(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })), ask: stream, outcome: sluice.Failed, reason: sluice.UpstreamConnect, status: 502, source: estimated},
 		{row: "S21 headers", setup: timed(newSilent(), upstream.Timeouts{Headers: time.Second}), ask: stream, outcome: sluice.Failed, reason: sluice.UpstreamTimeout, status: 504, source: estimated},

@@ -86,7 +86,7 @@ func TestFault_U4_Limited(t *testing.T) {
 	for _, tt := range []struct {
 		name, after string
 		told        string        // to the client
-		paced       time.Duration // how long the backend gets nothing
+		paced       time.Duration // how long the backend gets nothing; 0: as where no time is told
 	}{
 		{"seconds", "7", "7", 7 * time.Second},
 		{"date", "Sat, 01 Jan 2000 00:00:20 GMT", "20", 20 * time.Second}, // a bubble begins at midnight
@@ -107,12 +107,14 @@ func TestFault_U4_Limited(t *testing.T) {
 				if rec := r.want(sluice.Failed, sluice.UpstreamLimited, 503); rec.Cost != 0 || rec.Usage.Source != sluice.UsageNone {
 					t.Errorf("took %+v at %v", rec.Usage, rec.Cost)
 				}
-				if tt.paced > 0 {
-					time.Sleep(tt.paced - time.Millisecond)
-					r.do(now)
-					r.want(sluice.Rejected, sluice.NoBackend, 503)
-					time.Sleep(time.Millisecond)
+				least, most := tt.paced, tt.paced
+				if tt.paced == 0 { // it backs off
+					least, most = route.FirstBackOff/2, route.FirstBackOff
 				}
+				time.Sleep(least - time.Millisecond)
+				r.do(now)
+				r.want(sluice.Rejected, sluice.NoBackend, 503)
+				time.Sleep(most - least + time.Millisecond)
 				r.do(now)
 				r.want(sluice.Failed, sluice.UpstreamLimited, 503)
 			})
@@ -155,7 +157,28 @@ func TestFault_U4_WaitsForThePause(t *testing.T) {
 }
 
 func TestFault_U5_LimitedWithoutATime(t *testing.T) {
-	showing(t, exit{row: "rate", setup: one(limited("")), ask: streamed, outcome: sluice.Failed, reason: sluice.UpstreamLimited, status: 503})
+	impatient := ask{stream: true, header: http.Header{"Sluice-Max-Wait": {"0"}}}
+	showing(t, exit{row: "rate", setup: one(limited("")), ask: impatient, outcome: sluice.Failed, reason: sluice.UpstreamLimited, status: 503})
+
+	// Who may wait does, for longer each time, and no backend is asked twice meanwhile.
+	b := newSwitched(limited(""))
+	inBubble(t, setup{places: []place{{handler: b}}}, func(t *testing.T, r *rig) {
+		begun, took := time.Now(), make(chan time.Duration, 1)
+		go func() {
+			if g := r.do(ask{}); g.status != 200 {
+				t.Errorf("got %d %s", g.status, g.body)
+			}
+			took <- time.Since(begun)
+		}()
+		time.Sleep(route.FirstBackOff)
+		if n, _ := b.took(); n != 2 {
+			t.Errorf("%d calls within a second, want 2", n)
+		}
+		b.to(works())
+		if got := <-took; got < 3*route.FirstBackOff/2 || got > 3*route.FirstBackOff {
+			t.Errorf("answered after %v, want after two waits", got)
+		}
+	})
 }
 
 func TestFault_U6_ServerErrors(t *testing.T) {

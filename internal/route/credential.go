@@ -112,6 +112,8 @@ type lane struct {
 	running int64
 	turn    uint64
 	paused  time.Time // 429
+	strikes int       // 429 in a row that told no time
+	struck  time.Time // the last that counted
 	rates   [NumRates]bucket
 }
 

@@ -1,6 +1,7 @@
 package route
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -165,4 +166,53 @@ func TestCredentialsAgainstAnything(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A 429 that tells no time leaves the credential alone for longer each time, up to a
+// bound and within a half of it, the same for the same events; what was in flight at
+// the time does not add to it, and an answer begins anew.
+func TestBackOffWithoutATime(t *testing.T) {
+	run := func(id sluice.BackendID) (pauses []time.Duration) {
+		now := time.Unix(1000, 0)
+		p := &Place{Backend: &Backend{ID: id, Weight: 1, Capacity: Capacity{Concurrency: 9}}}
+		limited := func() {
+			first, second := p.Take(now, Need{}), p.Take(now, Need{})
+			now = now.Add(time.Millisecond)
+			p.Ended(now, &first, Ending{Why: sluice.UpstreamLimited, Credential: true})
+			p.Give(first)
+			until, _ := p.Cooling(now)
+			pauses = append(pauses, until.Sub(now))
+			p.Ended(now, &second, Ending{Why: sluice.UpstreamLimited, Credential: true})
+			p.Give(second)
+			if again, _ := p.Cooling(now); again != until {
+				t.Errorf("what was in flight made it %v from %v", again.Sub(now), until.Sub(now))
+			}
+			now = until.Add(time.Millisecond)
+		}
+		for range 10 {
+			limited()
+		}
+		for i, d := range pauses {
+			most := min(FirstBackOff<<i, MostBackOff)
+			if d < most/2 || d > most {
+				t.Errorf("%s: 429 number %d leaves it alone for %v, want %v to %v", id, i+1, d, most/2, most)
+			}
+		}
+		x := p.Take(now, Need{})
+		now = now.Add(time.Second)
+		p.Ended(now, &x, Ending{})
+		p.Give(x)
+		limited()
+		if d := pauses[10]; d > FirstBackOff {
+			t.Errorf("%s: after an answer %v", id, d)
+		}
+		return pauses
+	}
+	a := run("a")
+	if again := run("a"); !slices.Equal(a, again) {
+		t.Errorf("the same events gave %v and %v", a, again)
+	}
+	if b := run("b"); slices.Equal(a, b) {
+		t.Errorf("two backends come back at the same times: %v", b)
+	}
 }

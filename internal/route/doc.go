@@ -151,7 +151,8 @@
 //
 // A backend may be called with several [Key]s, each a lane with rates of its own: an
 // attempt goes with the one that has least running ÷ weight of those that have room. A
-// 429 pauses the lane for as long as it asks for; the backend is out only if all are. A
+// 429 pauses the lane for as long as it asks for, or, where it tells no time, for one that
+// grows with each in a row and is jittered without chance; the backend is out only if all are. A
 // [Credential] is shared by all backends that name it: one whose allowance is spent is
 // parked until that is there again, or for [ParkedFor]; one that is refused is disabled
 // everywhere (401), or at the backend that said so (403), for [DisabledFor]. Then one

@@ -138,7 +138,13 @@ func (p *Place) Ended(now time.Time, t *Taken, e Ending) (changed bool) {
 	e.slow, e.trip, e.probe = t.begun.slow, t.trip, t.probe
 	e.late = e.Why == sluice.LostRace && p.overdue(now, &t.begun)
 	changed = p.endLane(now, t, e.Why)
+	if e.Why == sluice.ReasonNone && t.begun.at.After(t.lane.struck) {
+		t.lane.strikes = 0
+	}
 	if e.Why == sluice.UpstreamLimited && !e.Overload {
+		if e.RetryAfter <= 0 && e.Credential {
+			e.RetryAfter = p.backOff(now, t)
+		}
 		changed = p.pauseLane(now, t.lane, e.RetryAfter) || changed
 		e.RetryAfter = 0
 	}

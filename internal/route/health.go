@@ -116,6 +116,7 @@ type Ending struct {
 	Why        sluice.Reason
 	RetryAfter time.Duration // what was asked for, 0 if nothing: it only lengthens
 	Overload   bool          // of an UpstreamLimited: by a backend short of capacity (529), and not for a rate of its credential (429)
+	Credential bool          // of an UpstreamLimited: for a rate of its credential (429)
 	Last       bool          // no other backend of its pool is fit to be used
 
 	slow  bool

@@ -271,6 +271,33 @@ func (p *Place) Enable(now time.Time, key string, everywhere bool) (was, has boo
 	return was, has
 }
 
+// How long a credential is left alone after a 429 that tells no time: as many first ones,
+// doubled by each in a row, as make the most.
+const (
+	FirstBackOff = time.Second
+	MostBackOff  = time.Minute
+)
+
+// backOff is how long the credential of an attempt that was limited without a time is
+// left alone: between half of 1 s · 2ⁿ, at most a minute, and all of it, n being the 429
+// in a row before. Where in between is drawn from the names of backend and credential and
+// from n, so that several gateways and credentials do not come back at once and the same
+// events give the same times. What began before the last one that counted is the same
+// episode, and counts no further.
+func (p *Place) backOff(now time.Time, t *Taken) time.Duration {
+	l := t.lane
+	if l.strikes > 0 && !t.begun.at.After(l.struck) {
+		return 0
+	}
+	d := MostBackOff
+	if l.strikes < 6 {
+		d = min(FirstBackOff<<l.strikes, MostBackOff)
+	}
+	l.strikes, l.struck = min(l.strikes+1, 6), now
+	x := mix(hash(hash(14695981039346656037, string(p.Backend.ID)), l.key.ID) + uint64(l.strikes))
+	return d/2 + time.Duration(x%uint64(d/2))
+}
+
 // pauseLane keeps a credential out of use here for a while: the provider asked for
 // it. It only lengthens.
 func (p *Place) pauseLane(now time.Time, l *lane, d time.Duration) (longer bool) {

@@ -123,10 +123,14 @@ func orDay(d time.Duration) time.Duration {
 // that it is exact at a cut.
 func (t *Target) ContinuousUsage() bool { return t.Engine == "vllm" || t.Engine == "sglang" }
 
+// Salted reports whether an engine takes a cache_salt in requests of the OpenAI dialect.
+// SGLang has heeded it since the spring of 2026; before that it took it for nothing.
+func Salted(engine string) bool { return engine == "vllm" || engine == "sglang" }
+
 // CacheSalt is what the engine sets the prompts of a tenant apart by in its prefix
 // cache; empty where it is sent none.
 func (t *Target) CacheSalt(id sluice.TenantID) string {
-	if t.SaltKey.Empty() || t.Engine != "vllm" || t.Dialect != wire.OpenAI {
+	if t.SaltKey.Empty() || !Salted(t.Engine) || t.Dialect != wire.OpenAI {
 		return ""
 	}
 	mac := hmac.New(sha256.New, []byte(t.SaltKey.Reveal()))

@@ -431,3 +431,31 @@ func TestValidate(t *testing.T) {
 		t.Error("no base_url: accepted")
 	}
 }
+
+// Engines that take a salt are sent one for each tenant, made of the operator's secret;
+// no other backend is sent any.
+func TestCacheSalt(t *testing.T) {
+	salts := map[string]bool{}
+	for _, tt := range []struct {
+		engine  string
+		dialect wire.Dialect
+		salted  bool
+	}{{"vllm", wire.OpenAI, true}, {"sglang", wire.OpenAI, true}, {"sglang", wire.Anthropic, false}, {"llamacpp", wire.OpenAI, false}, {"", wire.OpenAI, false}} {
+		target := &Target{Engine: tt.engine, Dialect: tt.dialect, SaltKey: sluice.NewSecret("operator's")}
+		for _, tenant := range []sluice.TenantID{"a", "b"} {
+			salt := target.CacheSalt(tenant)
+			if (salt != "") != tt.salted || strings.Contains(salt, "operator") {
+				t.Errorf("%s in the %s dialect: %q", tt.engine, tt.dialect, salt)
+			}
+			if salts[salt] = true; target.CacheSalt(tenant) != salt {
+				t.Error("a tenant has two salts")
+			}
+		}
+	}
+	if len(salts) != 3 { // of two tenants, and none
+		t.Errorf("salts %v", salts)
+	}
+	if salt := (&Target{Engine: "vllm", Dialect: wire.OpenAI}).CacheSalt("a"); salt != "" {
+		t.Errorf("without a secret: %q", salt)
+	}
+}
