@@ -76,14 +76,14 @@ func (Failover) words() []string { return []string{"loss", string(failoverOverlo
 // local is the word for where the gateway stands.
 const local = "local"
 
-// localityOf is the locality of a model: its own, else that of the first of its first
-// pools that has one; nil if none has. path is where it stands.
+// localityOf is the locality of a model: its own, else that of its first pool; nil if
+// neither has one. path is where it stands.
 func (c *Config) localityOf(name string) (l *Locality, path string) {
 	m := c.Models[name]
 	if m.Locality != nil {
 		return m.Locality, join(join("models", name), "locality")
 	}
-	for _, p := range m.names() {
+	for _, p := range m.names()[:min(1, len(m.Pools))] {
 		if pool := c.Pools[p]; pool != nil && pool.Locality != nil {
 			return pool.Locality, join(join("pools", p), "locality")
 		}

@@ -73,10 +73,12 @@ type setup struct {
 	hooks   exchange.Hooks
 	retries route.RetryPolicy
 	hedge   *route.Hedging
-	hold    time.Duration // HoldTTL of the engine
-	longest time.Duration // of an attempt, as the engine is told
-	event   int           // bound of one event
-	buffer  int           // of connections
+	home    *route.Locality
+	spares  map[string]int64 // headroom by region
+	hold    time.Duration    // HoldTTL of the engine
+	longest time.Duration    // of an attempt, as the engine is told
+	event   int              // bound of one event
+	buffer  int              // of connections
 	choice  route.Choice
 	salt    string // that caches are salted with
 	shadows []route.Shadow
@@ -144,7 +146,7 @@ func newRig(t *testing.T, s setup) *rig {
 	}
 	table := &route.Table{
 		Version: "t1", Retries: s.retries, Pools: map[sluice.PoolID]*route.Pool{"main": main, "next": next},
-		Models: map[sluice.ModelID]*route.Model{"m": {ID: "m", Pools: []sluice.PoolID{"main"}, Shadows: s.shadows, Hedge: s.hedge}},
+		Models: map[sluice.ModelID]*route.Model{"m": {ID: "m", Pools: []sluice.PoolID{"main"}, Shadows: s.shadows, Hedge: s.hedge, Locality: s.home}}, Headroom: s.spares,
 	}
 	if len(spare.Backends) > 0 {
 		table.Pools["spare"] = spare

@@ -274,4 +274,8 @@ var rows = []row{
 		"O4", "every backend's breaker open", "503 `no_backend` at once, with the time of the first probe as Retry-After; a backend that answers some requests stays in use while it is the last", "none",
 		[]string{bubbles + "TestFault_O4_AllBackendsOpen", "internal/route.TestSettleReleases"},
 	},
+	{
+		"O4", "a region silent, of a model with a locality", "in another region within one deadline, within its headroom: what is beyond waits for as long as it may; one request at a time goes back, as a probe, and then more by the ramp. Nowhere else where residency forbids it", "estimated, one attempt for each call until the breakers open",
+		[]string{bubbles + "TestFault_O4_RegionDown", bubbles + "TestFault_O4_RegionDownWithResidency", "internal/engine.TestGuestsLeaveWhatIsNotTheirs", "internal/engine.TestGuestsKeepTheWaitBound", "internal/route.TestSiteComesBackByItsRamp"},
+	},
 }
