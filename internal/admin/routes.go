@@ -99,6 +99,8 @@ type Routing struct {
 	// Compare tells in what two versions differ; an empty ref is the one before, and
 	// the one in force.
 	Compare func(ctx context.Context, from, to string) (Comparison, error)
+	// DryRun tells what would have become of recent requests under another version.
+	DryRun func(ctx context.Context, q DryRunQuery) (DryRun, error)
 }
 
 type (

@@ -40,6 +40,10 @@ func (f *fakeRouting) routing() Routing {
 			f.asked = append(f.asked, ref)
 			return VersionText{}, f.err
 		},
+		DryRun: func(_ context.Context, q DryRunQuery) (DryRun, error) {
+			f.asked = append(f.asked, q)
+			return DryRun{}, f.err
+		},
 		Compare: func(_ context.Context, from, to string) (Comparison, error) {
 			f.asked = append(f.asked, from, to)
 			return Comparison{Differences: []Difference{}}, f.err

@@ -12,6 +12,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"sluice"
+	"sluice/internal/dryrun"
 	"sluice/internal/versions"
 )
 
@@ -109,7 +110,26 @@ type (
 		}
 	}
 	changedOut struct{ Body Changed }
+	dryRunIn   struct{ Body DryRunQuery }
+	dryRunOut  struct{ Body DryRun }
 )
+
+// DryRunQuery asks what would have become of recent requests.
+type DryRunQuery struct {
+	Version string `json:"version,omitempty" maxLength:"64" doc:"Number, digits of the hash, previous, or file for what the file says now"`
+	Text    string `json:"text,omitempty" doc:"In place of a version: the text of a configuration file"`
+	Since   string `json:"since,omitempty" maxLength:"32" doc:"How far back, a duration; 1h if left out"`
+	Limit   int    `json:"limit,omitempty" minimum:"0" maximum:"10000" doc:"Most requests, the newest; 0: 1000"`
+}
+
+// DryRun is what would have become of them.
+type DryRun struct {
+	From  string    `json:"from" doc:"Hash of the version in force"`
+	To    string    `json:"to" doc:"Hash of the other"`
+	Since time.Time `json:"since"`
+	More  bool      `json:"more,omitempty" doc:"There are older requests since then, beyond the limit"`
+	dryrun.Report
+}
 
 // versionRows is the most versions where nothing else is asked for.
 const versionRows = 50
@@ -139,6 +159,15 @@ func (a *API) registerVersions(api huma.API) {
 		OperationID: "rollback", Method: http.MethodPost, Path: "/admin/v1/versions/rollback", Tags: tags, Errors: []int{404, 409},
 		Summary: "Put an earlier version in force again, whole; it holds until the configuration file is changed",
 	}, a.rollback)
+	if r.DryRun != nil {
+		register(a, api, huma.Operation{
+			OperationID: "dry-run-version", Method: http.MethodPost, Path: "/admin/v1/versions/dry-run", Tags: tags, Errors: []int{404, 409},
+			Summary: "What would have become of recent requests under another version",
+		}, func(ctx context.Context, in *dryRunIn) (*dryRunOut, error) {
+			out, err := r.DryRun(ctx, in.Body)
+			return &dryRunOut{out}, a.refusedVersion(err)
+		})
+	}
 }
 
 func (a *API) rollback(ctx context.Context, in *rollbackIn) (*changedOut, error) {

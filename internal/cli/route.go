@@ -24,6 +24,7 @@ type routeCmd struct {
 
 	Versions routeVersionsCmd `cmd:"" help:"List what has been in force, or show one version whole."`
 	Diff     routeDiffCmd     `cmd:"" help:"In what two versions differ, by what they mean."`
+	DryRun   routeDryRunCmd   `cmd:"" help:"What would have become of recent requests under a file or another version."`
 	Rollback routeRollbackCmd `cmd:"" help:"Put an earlier version in force again, until the configuration file is changed."`
 }
 

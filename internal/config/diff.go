@@ -212,6 +212,9 @@ func (d *decoder) expanded() (out []expanded) {
 	return out
 }
 
+// Conceal puts references to variables back where their values would show.
+func (c *Config) Conceal(s string) string { return concealed(s, c.values) }
+
 // concealed puts references back where their values would show.
 func concealed(s string, values []expanded) string {
 	for _, v := range values {
