@@ -36,12 +36,19 @@ func (q *Queue) Next(now time.Time, room Room) *Item {
 	q.capacity, q.free = room.Capacity()
 	q.held, q.leads, q.overtaken = nil, 0, [sluice.NumClasses]*Item{}
 	q.regather(room)
+	gathered := q.gathers
 	it := q.next(now, room)
-	if it != nil || q.held == nil || q.gathers != nil {
+	switch {
+	case it != nil:
 		return it
+	case q.gathers != gathered: // that began just now: what stands equal to it may start
+		q.leads = 0
+	case q.gathers != nil || q.held == nil:
+		return nil
+	default: // what could pass it is ahead of it already
+		q.gather(q.held, room)
+		q.leads = -1
 	}
-	q.gather(q.held, room) // what could pass it is ahead of it already
-	q.leads = -1
 	q.blocked = q.blocked[:0]
 	return q.next(now, room)
 }
