@@ -36,12 +36,11 @@ type Figure string
 // Headroom is a share, planner, or empty.
 type Headroom string
 
-// byPlanner is the headroom that the demand leaves; defaultHeadroom is one that nothing
-// is said of.
-const (
-	byPlanner       Headroom = "planner"
-	defaultHeadroom          = 25
-)
+// byPlanner is the headroom that the demand leaves.
+const byPlanner Headroom = "planner"
+
+// defaultHeadroom is that of a region of which nothing is said.
+const defaultHeadroom Percent = 25
 
 // UnmarshalText reads a share or planner.
 func (h *Headroom) UnmarshalText(b []byte) error {

@@ -219,7 +219,7 @@ func (e *Engine) next(now time.Time, r *request, m *route.Model, least service) 
 	if m.Locality != nil {
 		return e.nextRegion(now, r, m, least)
 	}
-	if to, hope, err = e.nextPool(now, r, m, least, false); to != nil {
+	if to, hope, _ = e.nextPool(now, r, m, least, false); to != nil {
 		return to, hope, nil
 	}
 	return e.nextPool(now, r, m, least, true)
