@@ -88,12 +88,12 @@ func TestRegionsLint(t *testing.T) {
 		"bound for nothing":          {", locality: {prefer: local}", "", ""},
 	} {
 		text := strings.Replace(regional, tt.from, tt.to, -1)
-		found := ""
+		var found strings.Builder
 		for _, w := range compiled(t, text).Warnings {
-			found += w.Path + ": " + w.Cause + "\n"
+			found.WriteString(w.Path + ": " + w.Cause + "\n")
 		}
-		if tt.want != "" && !strings.Contains(found, tt.want) {
-			t.Errorf("%s: no warning of %q in\n%s", name, tt.want, found)
+		if tt.want != "" && !strings.Contains(found.String(), tt.want) {
+			t.Errorf("%s: no warning of %q in\n%s", name, tt.want, found.String())
 		}
 	}
 }
