@@ -142,7 +142,7 @@ func (p *Place) Ended(now time.Time, t *Taken, e Ending) (changed bool) {
 		t.lane.strikes = 0
 	}
 	if e.Why == sluice.UpstreamLimited && !e.Overload {
-		if e.RetryAfter <= 0 && e.Credential {
+		if e.RetryAfter <= 0 && e.Credential && t.lane.state() == CredentialUsable { // else it is out by itself
 			e.RetryAfter = p.backOff(now, t)
 		}
 		changed = p.pauseLane(now, t.lane, e.RetryAfter) || changed

@@ -143,6 +143,9 @@ func (h *Health) ended(now time.Time, e Ending) (changed bool) {
 		}
 		return changed
 	}
+	if h.phase == open && h.ailing && e.trip == h.trips-1 {
+		h.dies(v)
+	}
 	if e.trip != h.trips || h.phase == open || v == silent && !e.late {
 		return changed // it began before the breaker opened, and is no news
 	}
@@ -177,6 +180,19 @@ func (h *Health) judge(now time.Time, bad, last bool) (changed bool) {
 	return true
 }
 
+// dies counts how an attempt ended that ran as the breaker opened by a share: where
+// these fail in a row too, the backend answers nothing, and is not taken back for want
+// of another.
+func (h *Health) dies(v verdict) {
+	switch v {
+	case failed:
+		h.fails++
+	case alive:
+		h.fails = 0
+	}
+	h.ailing = h.fails < h.rules().Failures
+}
+
 // trip opens the breaker.
 func (h *Health) trip(now time.Time, ailing bool) {
 	h.phase, h.ailing, h.held = open, ailing, false
@@ -194,13 +210,14 @@ func (h *Health) restore(now time.Time) {
 }
 
 // release takes a backend that answers some of what it is sent back at once, since
-// its pool has no other.
+// its pool has no other. It is as if it had not opened: what ran then is news again.
 func (h *Health) release() {
 	if h.off || h.phase != open || !h.ailing || h.probing {
 		return
 	}
-	h.phase, h.held, h.fails, h.ailing = closed, true, 0, false
+	h.phase, h.held, h.ailing = closed, true, false
 	h.cool = time.Time{}
+	h.trips--
 }
 
 // probed takes the outcome of a probe outside of requests. A success takes an open

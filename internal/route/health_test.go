@@ -352,3 +352,40 @@ func TestSettleReleases(t *testing.T) {
 		t.Errorf("alone: %s, %s", ps[0].State(now), ps[1].State(now))
 	}
 }
+
+// What ran as a breaker opened by a share says whether anything is answered still: a
+// backend of which all of that fails is not taken back for want of another, and the
+// failures of one that was count on.
+func TestWhatRanAsItOpenedCounts(t *testing.T) {
+	for _, answers := range []int{0, 1} {
+		p, now := slotted("a", ""), start
+		var ran []Taken
+		for range DefaultFailures + answers {
+			ran = append(ran, p.Take(now, Need{}))
+		}
+		for i := range DefaultBreakVolume {
+			why := sluice.ReasonNone
+			if i%2 == 0 {
+				why = sluice.UpstreamError
+			}
+			fail(p, now, why)
+		}
+		for i := range ran {
+			why := sluice.UpstreamError
+			if i < answers {
+				why = sluice.ReasonNone
+			}
+			if i == len(ran)-1 && answers > 0 {
+				Settle(now, []*Place{p}, true) // taken back, but for the last
+				if p.State(now) != "held" {
+					t.Errorf("it answers some: %s, want held", p.State(now))
+				}
+			}
+			p.Ended(now, &ran[i], Ending{Why: why})
+			p.Give(ran[i])
+		}
+		if Settle(now, []*Place{p}, true); p.State(now) != "cooling" {
+			t.Errorf("%d failures in a row: %s, want cooling", DefaultFailures, p.State(now))
+		}
+	}
+}
