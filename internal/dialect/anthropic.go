@@ -38,7 +38,8 @@ var anthropicFields = []field{
 	{FeatureToolName, "`tools[].name` longer than 64"},
 	{FeatureServerTool, "`tools`: others"},
 	{FeatureToolExamples, "`tools[].input_examples`, `allowed_callers`"},
-	{FeatureToolStreaming, "`tools[].defer_loading`, `eager_input_streaming`"},
+	{FeatureDeferred, "`tools[].defer_loading`"},
+	{FeatureEager, "`tools[].eager_input_streaming`"},
 	{FeatureChoice, "`tool_choice`"},
 	{FeatureSerial, "`tool_choice.disable_parallel_tool_use`"},
 	{FeatureMaxOutput, "`max_tokens`"},
@@ -61,7 +62,8 @@ var anthropicFields = []field{
 	{FeatureContainer, "`container`, `mcp_servers`"},
 	{FeatureContext, "`context_management`"},
 	{FeatureDiagnostics, "`diagnostics`"},
-	{FeatureBeta, "`anthropic-beta` header"},
+	{FeatureBeta, "`anthropic-beta` header: others"},
+	{FeatureBetaField, "`anthropic-beta` header: caching, PDFs, structured output, tools, context, output bounds and their like"},
 	{FeatureUnknown, "what is in no row"},
 }
 

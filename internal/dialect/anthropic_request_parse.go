@@ -202,10 +202,10 @@ func (in *anthropicRequest) tools(r *Request) {
 			r.ask(FeatureToolExamples, at+".allowed_callers", nil)
 		}
 		if t.Defer {
-			r.ask(FeatureToolStreaming, at+".defer_loading", nil)
+			r.ask(FeatureDeferred, at+".defer_loading", nil)
 		}
 		if t.Eager {
-			r.ask(FeatureToolStreaming, at+".eager_input_streaming", nil)
+			r.ask(FeatureEager, at+".eager_input_streaming", nil)
 		}
 		r.unknown(at, t.Rest)
 	}

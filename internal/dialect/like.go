@@ -2,6 +2,7 @@ package dialect
 
 import (
 	"bytes"
+	"strings"
 	"unicode/utf8"
 
 	"sluice/internal/wire"
@@ -22,8 +23,8 @@ type likeness struct {
 }
 
 // again is what an event becomes that is like the last in all but its text, appended
-// to b, and that text; nil if it is not, or its text has escapes, or bytes that are no
-// UTF-8.
+// to b, and that text as it stands in JSON; nil if it is not, or its text may not stand
+// elsewhere as it does here.
 func (l *likeness) again(e *wire.Event, b []byte) (out, text []byte) {
 	n := len(e.Raw) - len(l.raw) + l.end - l.start
 	if len(l.raw) == 0 || n <= 0 || e.Unterminated ||
@@ -39,46 +40,46 @@ func (l *likeness) again(e *wire.Event, b []byte) (out, text []byte) {
 	return append(b, l.out[l.outEnd:]...), text
 }
 
-// plain reports whether text may stand between quotes as it is.
+// plain reports whether text is the inside of a string as text() writes it: valid
+// UTF-8, with none but the short escapes.
 func plain(text []byte) bool {
 	ascii := true
-	for _, c := range text {
-		if c < ' ' || c == '"' || c == '\\' || c == 0x7f {
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '\\':
+			if i++; i == len(text) || strings.IndexByte(`nt"\rbf`, text[i]) < 0 {
+				return false
+			}
+		case c < ' ' || c == '"' || c == 0x7f:
 			return false
+		default:
+			ascii = ascii && c < utf8.RuneSelf
 		}
-		ascii = ascii && c < utf8.RuneSelf
 	}
 	return ascii || utf8.Valid(text)
 }
 
 // remember keeps an event to go by, if it told one text and nothing else, and that
-// text stands in it and in what it became exactly once.
+// text stands in it and in what it became exactly once. The one before stays while
+// what follows goes on with the same kind of text.
 func (l *likeness) remember(e *wire.Event, events []Event, out []byte) {
-	l.raw = l.raw[:0]
-	if len(events) != 1 || e.Unterminated || len(e.Raw) > maxLike || len(out) > maxLike {
-		return
+	if len(events) != 1 || bytes.Count(out, endOfEvent) != 1 || events[0].Kind != l.kind { // it began or ended something
+		l.raw = l.raw[:0]
 	}
-	if bytes.Count(out, endOfEvent) != 1 { // it began or ended something too
-		return
-	}
-	switch events[0].Kind {
-	case EventText, EventReasoning:
-	default:
-		return
-	}
-	t := events[0].Text
-	if t == "" || !plain([]byte(t)) {
-		return
-	}
-	l.quoted = append(append(append(l.quoted[:0], '"'), t...), '"')
-	at, to := once(e.Raw, l.quoted), once(out, l.quoted)
-	if at < 0 || to < 0 {
+	if len(events) != 1 || bytes.Count(out, endOfEvent) != 1 || e.Unterminated || len(e.Raw) > maxLike || len(out) > maxLike {
 		return
 	}
 	l.kind = events[0].Kind
-	l.raw, l.out = append(l.raw, e.Raw...), append(l.out[:0], out...)
-	l.start, l.end = at+1, at+1+len(t)
-	l.outStart, l.outEnd = to+1, to+1+len(t)
+	if l.kind != EventText && l.kind != EventReasoning || events[0].Text == "" {
+		return
+	}
+	l.quoted = text(l.quoted[:0], events[0].Text)
+	at, to := once(e.Raw, l.quoted), once(out, l.quoted)
+	if n := len(l.quoted) - 1; at >= 0 && to >= 0 && plain(l.quoted[1:n]) {
+		l.raw, l.out = append(l.raw[:0], e.Raw...), append(l.out[:0], out...)
+		l.start, l.end = at+1, at+n
+		l.outStart, l.outEnd = to+1, to+n
+	}
 }
 
 var endOfEvent = []byte("\n\n")

@@ -88,7 +88,7 @@ var openaiTells = map[Feature]tells{
 	FeatureModeration:   {"moderation", chat + `,"moderation":{"model":"m"}}`, nil},
 	FeatureStore:        {"store", chat + `,"store":true}`, nil},
 	FeatureObfuscation:  {"stream_options.include_obfuscation", chat + `,"stream":true,"stream_options":{"include_obfuscation":true}}`, nil},
-	FeatureBeta:         {"openai-beta", chat + `}`, http.Header{"Openai-Beta": {"x=v1"}}},
+	FeatureBeta:         {"openai-beta:x?v1", chat + `}`, http.Header{"Openai-Beta": {"x=v1"}}},
 	FeatureUnknown:      {"new_thing", chat + `,"new_thing":1}`, nil},
 }
 
@@ -118,7 +118,9 @@ var anthropicTells = map[Feature]tells{
 	FeatureToolName:        {"tools[0].name", asked + `,"tools":[{"name":"` + strings.Repeat("f", 65) + `","input_schema":{"type":"object"}}]}`, nil},
 	FeatureServerTool:      {"tools[0]", asked + `,"tools":[{"type":"web_search_20250305","name":"web_search"}]}`, nil},
 	FeatureToolExamples:    {"tools[0].input_examples", asked + `,"tools":[{"name":"f","input_schema":{"type":"object"},"input_examples":[{"a":1}]}]}`, nil},
-	FeatureToolStreaming:   {"tools[0].defer_loading", asked + `,"tools":[{"name":"f","input_schema":{"type":"object"},"defer_loading":true}]}`, nil},
+	FeatureEager:           {"", asked + `,"tools":[{"name":"f","input_schema":{"type":"object"},"eager_input_streaming":true}]}`, nil},
+	FeatureBetaField:       {"", asked + `}`, http.Header{"Anthropic-Beta": {"pdfs-2024-09-25, prompt-caching-2024-07-31", "fine-grained-tool-streaming-2025-05-14"}}},
+	FeatureDeferred:        {"tools[0].defer_loading", asked + `,"tools":[{"name":"f","input_schema":{"type":"object"},"defer_loading":true}]}`, nil},
 	FeatureChoice:          {"", asked + `,"tools":[{"name":"f","input_schema":{"type":"object"}}],"tool_choice":{"type":"tool","name":"f"}}`, nil},
 	FeatureSerial:          {"", asked + `,"tools":[{"name":"f","input_schema":{"type":"object"}}],"tool_choice":{"type":"auto","disable_parallel_tool_use":true}}`, nil},
 	FeatureMaxOutput:       {"", asked + `}`, nil},
@@ -141,7 +143,7 @@ var anthropicTells = map[Feature]tells{
 	FeatureContainer:       {"mcp_servers", asked + `,"mcp_servers":[{"type":"url","url":"https://a"}]}`, nil},
 	FeatureContext:         {"context_management", asked + `,"context_management":{"edits":[]}}`, nil},
 	FeatureDiagnostics:     {"diagnostics", asked + `,"diagnostics":{"previous_message_id":"m"}}`, nil},
-	FeatureBeta:            {"anthropic-beta", asked + `}`, http.Header{"Anthropic-Beta": {"x-2026"}}},
+	FeatureBeta:            {"anthropic-beta:context-1m-2025-08-07", asked + `}`, http.Header{"Anthropic-Beta": {"pdfs-2024-09-25,context-1m-2025-08-07"}}},
 	FeatureUnknown:         {"messages[0].content[0].new_thing", turn(`{"type":"text","text":"x","new_thing":1}`), nil},
 }
 

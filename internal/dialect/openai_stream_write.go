@@ -3,6 +3,8 @@ package dialect
 import (
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"sluice/internal/wire"
 )
 
@@ -64,7 +66,9 @@ func (w *openaiWriter) write(b []byte, e *Event) ([]byte, error) {
 
 func (w *openaiWriter) passed(k EventKind, text []byte) {
 	if k == EventReasoning && w.thought.Len() < maxThought {
-		w.thought.Write(text)
+		w.chunk_ = append(append(append(w.chunk_[:0], '"'), text...), '"')
+		s, _ := jsontext.AppendUnquote(w.chunk_[len(w.chunk_):], w.chunk_) // its escapes are known
+		w.thought.Write(s)
 	}
 }
 

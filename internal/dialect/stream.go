@@ -29,7 +29,8 @@ type reader interface {
 // writer turns events of no dialect into those of a client's.
 type writer interface {
 	write(b []byte, e *Event) ([]byte, error)
-	// passed notes a text that reaches the client as the one before did.
+	// passed notes a text that reaches the client as the one before did, as it
+	// stands in JSON.
 	passed(k EventKind, text []byte)
 }
 

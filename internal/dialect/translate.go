@@ -63,28 +63,6 @@ func Translate(head *wire.Head, body []byte, header http.Header, to wire.Dialect
 	return t
 }
 
-// betaHeaders are the headers by which clients ask for what a provider tries out.
-var betaHeaders = []string{"Anthropic-Beta", "Openai-Beta"}
-
-func betas(r *Request, header http.Header) {
-	for _, name := range betaHeaders {
-		if len(header[name]) > 0 {
-			r.ask(FeatureBeta, lower(name), nil)
-		}
-	}
-}
-
-// lower is a header's name as people write it.
-func lower(name string) string {
-	b := []byte(name)
-	for i, c := range b {
-		if 'A' <= c && c <= 'Z' {
-			b[i] = c + 'a' - 'A'
-		}
-	}
-	return string(b)
-}
-
 // refusal is the error of a request that may not be sent with such losses.
 func (r Report) refusal(to wire.Dialect, warn bool) *sluice.Error {
 	worst := r.Worst()
