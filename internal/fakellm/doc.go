@@ -20,7 +20,8 @@
 // in a script's rule, the model's typical length; the request's bound cuts it,
 // and then the finish reason is length. A request with tools is answered by two
 // parallel calls (one where it forbids parallel ones) unless a length is given
-// or its last message carries tool results.
+// or its last message carries tool results. One that asks for JSON by a schema gets
+// some, unless a length is given.
 //
 // # Faults
 //

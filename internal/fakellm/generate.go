@@ -31,6 +31,9 @@ func (t *turn) plan() []stretch {
 		a.choices = 1
 		return t.planCalls(thought)
 	}
+	if a.json != "" {
+		return t.planJSON()
+	}
 	t.total, t.cut = a.output()
 	if a.b.Reasoning > 0 && a.b.Tokens < 0 { // the model's own length is its visible part
 		t.total += thought

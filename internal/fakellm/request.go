@@ -38,6 +38,7 @@ type ask struct {
 	max                       int64 // output bound; 0 for none
 	choices                   int
 	calls                     []toolCall // tools that it will call; empty for text
+	json                      string     // the answer, where it is to be JSON by a schema
 	thinking                  bool
 	dimensions                int
 	base64                    bool
@@ -75,6 +76,7 @@ type body struct {
 	TopK        json.RawMessage `json:"top_k"`
 	Dimensions  int             `json:"dimensions"`
 	Encoding    string          `json:"encoding_format"`
+	format
 }
 
 type streamOptions struct {
@@ -149,6 +151,9 @@ func (s *Server) read(sf surface, h http.Header, raw []byte) (*ask, *refusal) {
 	}
 	if wantsTools(&in) && a.b.Tokens < 0 {
 		a.calls = callsFor(sf, &in)
+	}
+	if schema := in.schema(); schema != nil && len(a.calls) == 0 && a.b.Tokens < 0 {
+		a.json = arguments(schema, 0)
 	}
 	return a, nil
 }
