@@ -131,3 +131,45 @@ func TestUpstreamDeath(t *testing.T) {
 		}
 	}
 }
+
+// TestTranslated is served by a backend of the Anthropic dialect.
+func TestTranslated(t *testing.T) {
+	c := client(t, "SLUICE_KEY")
+	plain, err := c.Chat.Completions.New(t.Context(), ask("claude", question))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := withTools(ask("claude", "weather and time in Basel?"))
+	p.StreamOptions.IncludeUsage = openai.Bool(true)
+	stream := c.Chat.Completions.NewStreaming(t.Context(), p)
+	var all openai.ChatCompletionAccumulator
+	for stream.Next() {
+		if !all.AddChunk(stream.Current()) {
+			t.Errorf("a chunk does not go with those before: %s", stream.Current().RawJSON())
+		}
+	}
+	if err := stream.Err(); err != nil {
+		t.Fatal(err)
+	}
+	if plain.Usage.CompletionTokens != 60 || all.Usage.CompletionTokens == 0 || all.Choices[0].FinishReason != "tool_calls" {
+		t.Errorf("usage %+v and %+v, finish %q", plain.Usage, all.Usage, all.Choices[0].FinishReason)
+	}
+	calls := all.Choices[0].Message.ToolCalls
+	if len(calls) != 2 || !json.Valid([]byte(calls[0].Function.Arguments)) || !json.Valid([]byte(calls[1].Function.Arguments)) {
+		t.Errorf("calls %+v", calls)
+	}
+	stream = c.Chat.Completions.NewStreaming(t.Context(), ask("claude-dies", question))
+	n := 0
+	for stream.Next() {
+		n++
+	}
+	if n == 0 || stream.Err() == nil {
+		t.Errorf("%d chunks, then %v: a death must not read as an end", n, stream.Err())
+	}
+	bad := ask("claude", "x")
+	bad.Seed = openai.Int(7)
+	var refused *openai.Error
+	if _, err := c.Chat.Completions.New(t.Context(), bad); !errors.As(err, &refused) || refused.Param != "seed" || refused.Code != "untranslatable" {
+		t.Errorf("a seed: %v", err)
+	}
+}
