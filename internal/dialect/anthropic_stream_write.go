@@ -7,11 +7,10 @@ import (
 // anthropicWriter writes the events of a message. Blocks follow each other; only
 // tool calls whose fragments come mixed are open side by side.
 type anthropicWriter struct {
-	o     *StreamOptions
-	begun bool
-	next  int                  // index of the next block
-	open  []anthropicBlockOpen // in order of index
-	stop  Stop
+	o    *StreamOptions
+	next int                  // index of the next block
+	open []anthropicBlockOpen // in order of index
+	stop Stop
 }
 
 // anthropicBlockOpen is a block that the client has not seen the end of.
@@ -72,7 +71,6 @@ func event(b []byte, name string) []byte {
 }
 
 func (w *anthropicWriter) start(b []byte, e *Event) []byte {
-	w.begun = true
 	b = append(event(b, "message_start"), `,"message":{`...)
 	b = pair(pair(pair(pair(b, "id", e.ID), "type", "message"), "role", "assistant"), "model", e.Name)
 	return append(b, `,"content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":0,"output_tokens":0}}}`+"\n\n"...)

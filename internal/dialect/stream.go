@@ -43,6 +43,7 @@ type Stream struct {
 	events []Event
 	out    []byte
 	like   likeness
+	begun  bool // the client has the beginning of its stream
 	ended  bool
 }
 
@@ -89,11 +90,23 @@ func (s *Stream) End() ([]byte, error) {
 	return s.out, err
 }
 
-func (s *Stream) write() error {
+// write writes the events. A stream begins once, also where the backend did not say
+// so, or said it twice.
+func (s *Stream) write() (err error) {
 	s.out = s.out[:0]
+	if !s.begun && len(s.events) > 0 && s.events[0].Kind != EventStart {
+		s.begun = true
+		if s.out, err = s.w.write(s.out, &Event{Kind: EventStart}); err != nil {
+			return malformed(err)
+		}
+	}
 	for i := range s.events {
-		var err error
-		if s.out, err = s.w.write(s.out, &s.events[i]); err != nil {
+		e := &s.events[i]
+		if e.Kind == EventStart && s.begun {
+			continue
+		}
+		s.begun = true
+		if s.out, err = s.w.write(s.out, e); err != nil {
 			return malformed(err)
 		}
 	}
