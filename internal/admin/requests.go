@@ -124,6 +124,7 @@ type Attempt struct {
 	Risk              string      `json:"risk,omitempty" doc:"The label of the request: low, normal or high"`
 	Translated        string      `json:"translated,omitempty" doc:"The dialect into which the request was put for the backend; empty where that speaks the client's"`
 	Dropped           string      `json:"dropped,omitempty" doc:"Fields of the request that its translation left out or approximated"`
+	Untranslated      string      `json:"untranslated,omitempty" doc:"A dialect into which the request could not be put when one was looked for, and the field that was in the way"`
 	Canary            bool        `json:"canary,omitempty" doc:"In a canary pool"`
 	Prefer            string      `json:"prefer,omitempty" doc:"What the model prefers: latency or price"`
 	Preferred         []Preferred `json:"preferred,omitempty" doc:"The model's first pools in the order that this gave, canaries aside, as of the arrival or the attempt before"`
@@ -329,6 +330,7 @@ func (x *Explanation) decisions(at *Attempt, detail []byte) {
 	take("hedge_denied", &at.HedgeDenied)
 	take("translated", &at.Translated)
 	take("dropped", &at.Dropped)
+	take("untranslated", &at.Untranslated)
 	var rates map[string]int64 // nano-dollars per million
 	if take("rates", &rates); len(rates) > 0 {
 		at.Charge.Rates = make(map[string]string, len(rates))

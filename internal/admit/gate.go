@@ -76,8 +76,12 @@ type Refused struct {
 func (r *Refused) Error() string { return r.Err.Error() }
 func (r *Refused) Unwrap() error { return r.Err }
 
-// Admit waits for a place. The error is a *Refused, and nothing is held then. The
-// caller owns the Grant: defer its Release.
+// ErrTranslate asks for the translations of a call whose Others are untried: see
+// engine.Verdict. Nothing was decided.
+var ErrTranslate = errors.New("which dialects the request may be put into has to be known")
+
+// Admit waits for a place. The error is a *Refused, or ErrTranslate, and nothing is held
+// then. The caller owns the Grant: defer its Release.
 func (g *Gate) Admit(ctx context.Context, c engine.Call) (*Grant, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, g.refuse(c, Refused{Err: gone(err)})
@@ -89,6 +93,10 @@ func (g *Gate) Admit(ctx context.Context, c engine.Call) (*Grant, error) {
 	}
 	now := time.Now()
 	v := g.eng.Arrive(now, c)
+	if v.Translate {
+		g.mu.Unlock()
+		return nil, ErrTranslate
+	}
 	if v.Err != nil {
 		g.mu.Unlock()
 		return nil, g.refuse(c, Refused{v.Err, v.Limits, v.Policy})

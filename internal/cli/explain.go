@@ -217,6 +217,9 @@ func step(w io.Writer, s *admin.Attempt) {
 		}
 		fmt.Fprintf(w, "%-11stranslated into the %s dialect, %s\n", "", s.Translated, lost)
 	}
+	if s.Untranslated != "" {
+		fmt.Fprintf(w, "%-11snot put into another dialect, for a field: %s\n", "", s.Untranslated)
+	}
 	switch late := span(float64(s.HedgedAfterMS) / 1000); {
 	case s.HedgeDenied != "":
 		fmt.Fprintf(w, "%-11sno content after %s, no hedge: %s\n", "", late, s.HedgeDenied)

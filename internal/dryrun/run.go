@@ -37,6 +37,7 @@ type facts struct {
 		OutputBound sluice.Tokens `json:"output_bound"`
 	} `json:"estimate"`
 	Needs     string              `json:"needs"`
+	Into      string              `json:"translated"` // the dialect that it was put into
 	Risk      string              `json:"risk"`
 	Regions   []string            `json:"regions"`
 	Providers []sluice.ProviderID `json:"providers"`
@@ -133,6 +134,9 @@ func callOf(e *ledger.Entry) (c engine.Call, f facts, ok bool) {
 	}
 	if e.Stream {
 		c.Needs |= route.NeedStream
+	}
+	if f.Into != "" { // into others it may go or not: nobody knows
+		c.Others = []route.Translation{{Dialect: f.Into, Needs: c.Needs &^ route.NeedCache}}
 	}
 	if f.Risk != "" && c.Risk.UnmarshalText([]byte(f.Risk)) != nil {
 		return c, f, false

@@ -15,9 +15,9 @@ type Call struct {
 	ID        sluice.RequestID // unique; an id that is still open is refused
 	Principal sluice.Principal // Policy may be nil: no limits
 	Model     sluice.ModelID
-	Dialect   string // the client's; backends that speak another are eligible only by one of Others
-	Others    []route.Translation
-	Needs     route.Needs // only backends that lack none of it are eligible
+	Dialect   string              // the client's; backends that speak another are eligible only by one of Others
+	Others    []route.Translation // all tried, or none
+	Needs     route.Needs         // only backends that lack none of it are eligible
 	Class     sluice.Class
 	Risk      sluice.Risk // its label, if that is higher than what Principal.Policy says: see sluice.Policy.Raise
 	Task      string
@@ -37,12 +37,16 @@ type Call struct {
 
 // Verdict answers an arrival.
 type Verdict struct {
-	Err      *sluice.Error // nil when queued; then nothing is held
-	Pool     sluice.PoolID
-	Position int           // requests ahead of it in that queue
-	Wait     time.Duration // predicted; 0 if it starts at once or nothing is known yet
-	Policy   string        // version of the routing table that decided
-	Limits   []LimitState  // on a refusal, the caller's counters; else empty: the Grant has them
+	// Translate says that nothing was decided, and nothing is held or counted: no
+	// backend of the request's own dialect has room now where it would go first, so
+	// that it has to be known which of Others may serve it.
+	Translate bool
+	Err       *sluice.Error // nil when queued; then nothing is held
+	Pool      sluice.PoolID
+	Position  int           // requests ahead of it in that queue
+	Wait      time.Duration // predicted; 0 if it starts at once or nothing is known yet
+	Policy    string        // version of the routing table that decided
+	Limits    []LimitState  // on a refusal, the caller's counters; else empty: the Grant has them
 }
 
 // LimitState is one counter of the caller, as the rate-limit headers show it.
@@ -106,6 +110,7 @@ type Result struct {
 	Credential bool          // it failed for its credential: with another the same backend may serve
 	Usage      sluice.Usage  // billable work of a failed attempt, posted now
 	Cost       sluice.Nano
+	Others     []route.Translation // in place of the call's, if not nil: what an attempt that failed makes worth knowing
 }
 
 // Step is what follows a failed attempt.

@@ -25,6 +25,10 @@ func (e *Engine) Arrive(now time.Time, c Call) Verdict {
 	r.table, r.model = e.table, m
 	r.under(m)
 	e.prefer(now, r, m)
+	if r.untried() && !e.takes(now, r, m) {
+		e.reuse(r)
+		return Verdict{Translate: true, Policy: e.table.Version}
+	}
 	e.open(now, r, m)
 	v, err := e.admit(now, r, m)
 	if err != nil {
@@ -37,6 +41,30 @@ func (e *Engine) Arrive(now time.Time, c Call) Verdict {
 	v.Policy = e.table.Version
 	e.requests.Add(r)
 	return v
+}
+
+// untried reports whether nobody has looked into which dialects the request may be
+// put.
+func (r *request) untried() bool { return len(r.call.Others) > 0 && r.call.Others[0].Untried }
+
+// takes reports whether the pool that the request would go to first takes it at once,
+// as far as its backends are concerned.
+func (e *Engine) takes(now time.Time, r *request, m *route.Model) bool {
+	first := r.first(m)
+	if len(first) == 0 {
+		return false
+	}
+	p := e.byID[first[0]]
+	if p.queue.Len() > 0 {
+		return false
+	}
+	may, need := p.eligible(r), r.needOfPlace()
+	for i, pl := range p.places {
+		if may.Has(i) && pl.Usable(now, need) == route.Chosen {
+			return true
+		}
+	}
+	return false
 }
 
 func (e *Engine) model(c *Call) (*route.Model, *sluice.Error) {

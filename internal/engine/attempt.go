@@ -42,6 +42,9 @@ func (e *Engine) AttemptEnded(now time.Time, id sluice.RequestID, res Result) Ne
 	}
 	pl, key := r.place, r.taken.Key()
 	failed := pl.Backend
+	if res.Others != nil {
+		r.call.Others, r.fit = res.Others, fit{}
+	}
 	e.correct(now, r, res.Usage, true)
 	r.reported(res.Usage)
 	r.taken.Spent(res.Usage, res.Reason)

@@ -69,6 +69,14 @@
 // and deadline. A further attempt queues from the end of the last one, with a wait
 // of its own.
 //
+// # Dialects
+//
+// A backend of another dialect than the client's may serve a request that can be put
+// into it (Call.Others), and gets it where none of the client's own has room now. Where
+// nobody has looked yet whether a request can, Arrive takes it only if such a backend
+// takes it at once, and else asks for the answer (Verdict.Translate), with nothing
+// decided, held or counted; after a failed attempt the answer comes with the Result.
+//
 // # Regions
 //
 // A request of a model with a [route.Locality] is served in one region at a time: in

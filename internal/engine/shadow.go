@@ -79,7 +79,7 @@ func (p *pool) asked() bool { return len(p.others) > 0 }
 // furthest is Chosen if any backend may be, else why not the one that came furthest.
 func furthest(left []route.Left) route.Left {
 	order := []route.Left{
-		route.LeftDialect, route.LeftDrained, route.LeftRegion, route.LeftProvider, route.LeftRisk, route.LeftLacks, route.LeftContext,
+		route.LeftDialect, route.LeftDrained, route.LeftRegion, route.LeftProvider, route.LeftRisk, route.LeftTranslate, route.LeftLacks, route.LeftContext,
 		route.LeftUnpriced, route.LeftTooDear, route.LeftUnhealthy, route.LeftParked, route.LeftDomain, route.LeftPaced, route.LeftFull,
 	}
 	most, why := -1, route.LeftDrained // a pool without backends takes nothing

@@ -60,6 +60,39 @@ func TestOwnDialectFirst(t *testing.T) {
 	}
 }
 
+// Nothing is decided of a request whose translations are untried, but that a backend of
+// its own dialect takes it at once.
+func TestUntriedTranslations(t *testing.T) {
+	eng := twoDialects()
+	call := func(id string) engine.Call {
+		return engine.Call{ID: sluice.RequestID(id), Model: "m", Dialect: "openai", MaxWait: -1, Others: []route.Translation{{Dialect: "anthropic", Untried: true}}}
+	}
+	for i := range 2 {
+		if v := eng.Arrive(start, call(fmt.Sprint("r", i))); v.Translate || v.Err != nil {
+			t.Fatalf("got %+v while there is room", v)
+		}
+		g := eng.Advance(start)
+		if len(g) != 1 || g[0].Backend.Dialect != "openai" || g[0].Candidates[0].Left != string(route.LeftOther) {
+			t.Fatalf("granted %+v", g)
+		}
+	}
+	c := call("r2")
+	if v := eng.Arrive(start, c); !v.Translate || v.Err != nil || v.Pool != "" {
+		t.Errorf("got %+v without room", v)
+	}
+	c.Others = []route.Translation{{Dialect: "anthropic"}} // under the same id: nothing is known of it
+	if v := eng.Arrive(start, c); v.Err != nil || v.Translate {
+		t.Errorf("got %+v", v)
+	}
+	if g := eng.Advance(start); len(g) != 1 || g[0].Backend.Dialect != "anthropic" {
+		t.Errorf("granted %+v", g)
+	}
+	next := eng.AttemptEnded(start, "r0", engine.Result{Reason: sluice.UpstreamError, Others: []route.Translation{{Dialect: "anthropic"}}})
+	if next.Step != engine.Queue {
+		t.Errorf("after a failure: %+v, want it to wait for the other dialect", next)
+	}
+}
+
 // A request that no backend of its own dialect serves, and that does not translate, is
 // refused for the field; one that lacks something everywhere else is told both.
 func TestRefusedForTheTranslation(t *testing.T) {

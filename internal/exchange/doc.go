@@ -33,9 +33,11 @@
 // timer of its own but its deadlines.
 //
 // A backend of another dialect is sent the request's translation, made once for each
-// dialect before admission, since routing must know whether there is one; its events go
-// through the tap of its own dialect, which settles, and then into the client's. Tokens
-// that no backend of the client's dialect can count are answered with the estimate.
+// dialect. Routing must know whether there is one, so it is made before admission, but
+// not where a backend of the client's own dialect takes the request at once; then it is
+// made when that fails. Events go through the tap of the backend's dialect, which
+// settles, and then into the client's. Tokens that no backend of the client's dialect
+// can count are answered with the estimate.
 //
 // # Settlement
 //

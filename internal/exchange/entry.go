@@ -180,7 +180,7 @@ func (t *turn) detail(a *attempt) []byte {
 		b = appendTexts(b, "providers", p.Providers)
 	}
 	if a != nil {
-		b = appendPlace(b, a)
+		b = t.appendTranslation(appendPlace(b, a), a)
 		if w := a.place.Would; w != nil {
 			b = append(b, `,"shadow_reason":`...)
 			b = appendWord(b, w.Reason.String())
@@ -229,7 +229,6 @@ func appendPlace(b []byte, a *attempt) []byte {
 		b = append(b, `,"retry_denied":`...)
 		b = appendWord(b, a.denied)
 	}
-	b = appendTranslation(b, a)
 	b = append(b, `,"candidates":[`...)
 	for i, c := range a.place.Candidates {
 		if i == maxCandidates {

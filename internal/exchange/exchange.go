@@ -13,7 +13,6 @@ import (
 
 	"sluice"
 	"sluice/internal/admit"
-	"sluice/internal/dialect"
 	"sluice/internal/engine"
 	"sluice/internal/estimate"
 	"sluice/internal/ledger"
@@ -74,11 +73,10 @@ func (x *Exchange) Run(ctx context.Context, r *Request, c Client) (res Result) {
 	if t.countsHere() {
 		return t.count()
 	}
-	call, refusal := t.call()
+	grant, refusal, err := t.admit(ctx)
 	if refusal != nil {
 		return t.refused(refusal, nil)
 	}
-	grant, err := x.o.Gate.Admit(ctx, call)
 	if err != nil {
 		var limits []engine.LimitState
 		if r, ok := errors.AsType[*admit.Refused](err); ok {
@@ -105,8 +103,8 @@ type turn struct {
 	r      *Request
 	client Client
 	plan   plan
-	policy string                 // version of the routing table under which it got no place
-	others []*dialect.Translation // of the request, into the other dialects of its model's backends
+	policy string // version of the routing table under which it got no place
+	others others
 	grant  *admit.Grant
 	shadow *route.Shadow // whose copy this is; nil if it is what a client asks
 	copied []copied      // of the shadows whose turn it was
@@ -130,7 +128,11 @@ type turn struct {
 // whether there is one.
 func (t *turn) next(ctx context.Context, a *attempt) bool {
 	u, cost, high := t.spent(a)
-	err := a.grant.Next(ctx, a.result(u, high))
+	res := a.result(u, high)
+	if a.again {
+		res.Others = t.made()
+	}
+	err := a.grant.Next(ctx, res)
 	a.denied = denied(err)
 	if h := t.x.o.Hooks.Retry; h != nil {
 		h(a.place.Backend.ID, a.denied)

@@ -35,7 +35,7 @@ func (t *turn) call() (engine.Call, *sluice.Error) {
 	if m != nil && t.shadow != nil {
 		m = m.Alone(t.shadow)
 	}
-	t.translate(table, m)
+	t.look(table, m)
 	t.plan.backend = Representative(table, m, h.Op.Dialect(), r.Principal.Policy, t.risk())
 	all := t.reach(table, m)
 	w := sluice.Work{InputBound: all.input}

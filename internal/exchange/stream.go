@@ -87,7 +87,7 @@ func (t *turn) begun(a *attempt) {
 	}
 	a.content, t.first = true, since(t.r.Arrived)
 	t.r.Body, a.body = nil, nil // there is no further attempt, and the stream may last
-	for _, x := range t.others {
+	for _, x := range t.others.made {
 		x.Body = nil
 	}
 	a.times.first, a.times.firstSeen = since(a.times.sent), a.tap.Delivered()

@@ -1,6 +1,8 @@
 package exchange
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -8,6 +10,7 @@ import (
 	"time"
 
 	"sluice"
+	"sluice/internal/admit"
 	"sluice/internal/dialect"
 	"sluice/internal/engine"
 	"sluice/internal/route"
@@ -15,33 +18,79 @@ import (
 	"sluice/internal/wire"
 )
 
-// translate puts the request into each other dialect that a backend of its model
-// speaks, once. A model of one dialect, asked in that, costs nothing here.
-func (t *turn) translate(table *route.Table, m *route.Model) {
-	own, p := string(t.r.Head.Op.Dialect()), t.r.Principal.Policy
-	permitted(table, m, p, t.risk(), func(b *route.Backend) bool {
-		to := wire.Dialect(b.Dialect)
-		if b.Dialect == own || t.into(b.Dialect) != nil {
-			return false
-		}
-		if _, ok := dialect.Operation(t.r.Head.Op, to); ok {
-			t.others = append(t.others, dialect.Translate(t.r.Head, t.r.Body, t.r.Header, to, dialect.Options{
-				Warn: p != nil && p.WarnDropped, MaxOutput: int64(t.unnamed(b)),
-			}))
+// others is the request in the other dialects that backends of its model speak: none
+// where all speak the client's, which costs nothing.
+type others struct {
+	model *route.Model // whose backends' dialects these are; nil if nobody has looked
+	made  []*dialect.Translation
+	into  []*route.Backend // of each dialect the first, until made
+}
+
+// look finds the dialects. The request is not put into them before that is known to be
+// worth its cost: a backend of its own dialect that has room needs none.
+func (t *turn) look(table *route.Table, m *route.Model) {
+	if t.others.model == m {
+		return
+	}
+	t.others = others{model: m}
+	own := string(t.r.Head.Op.Dialect())
+	permitted(table, m, t.r.Principal.Policy, t.risk(), func(b *route.Backend) bool {
+		same := func(o *route.Backend) bool { return o.Dialect == b.Dialect }
+		if _, ok := dialect.Operation(t.r.Head.Op, wire.Dialect(b.Dialect)); ok && b.Dialect != own && !slices.ContainsFunc(t.others.into, same) {
+			t.others.into = append(t.others.into, b)
 		}
 		return false
 	})
+	if t.shadow != nil { // there is one attempt, in one pool
+		t.translate()
+	}
 }
 
-// unnamed is the output bound of a request that names none, for a backend whose
-// dialect needs one.
-func (t *turn) unnamed(b *route.Backend) sluice.Tokens {
-	return t.unasked(reach{named: b.MaxOutput})
+// translate puts the request into the other dialects, once for all attempts. It reports
+// whether that had not been done.
+func (t *turn) translate() bool {
+	p := t.r.Principal.Policy
+	for _, b := range t.others.into {
+		t.others.made = append(t.others.made, dialect.Translate(t.r.Head, t.r.Body, t.r.Header, wire.Dialect(b.Dialect), dialect.Options{
+			Warn: p != nil && p.WarnDropped, MaxOutput: int64(t.unasked(reach{named: b.MaxOutput})),
+		}))
+	}
+	did := len(t.others.into) > 0
+	t.others.into = nil
+	return did
 }
 
-// into is the translation into a dialect, nil if there is none.
+// made is the translations for routing after a failure, where they had not been made:
+// nil if routing has them.
+func (t *turn) made() []route.Translation {
+	if t.r.Body == nil || !t.translate() {
+		return nil
+	}
+	return t.routes()
+}
+
+// admit waits for a first place: at first as if there were no other dialects, as long
+// as one of the client's has room.
+func (t *turn) admit(ctx context.Context) (*admit.Grant, *sluice.Error, error) {
+	for {
+		call, refusal := t.call()
+		if refusal != nil {
+			return nil, refusal, nil
+		}
+		grant, err := t.x.o.Gate.Admit(ctx, call)
+		again := err == admit.ErrTranslate
+		if r, ok := errors.AsType[*admit.Refused](err); ok { // the room that there was is gone
+			again = r.Err.Reason == sluice.NoBackend
+		}
+		if !again || !t.translate() {
+			return grant, nil, err
+		}
+	}
+}
+
+// into is the translation into a dialect, nil if there is none yet.
 func (t *turn) into(d string) *dialect.Translation {
-	for _, x := range t.others {
+	for _, x := range t.others.made {
 		if string(x.To) == d {
 			return x
 		}
@@ -51,24 +100,26 @@ func (t *turn) into(d string) *dialect.Translation {
 
 // routes is the translations as routing sees them.
 func (t *turn) routes() []route.Translation {
-	if len(t.others) == 0 {
-		return nil
+	var out []route.Translation
+	for _, b := range t.others.into {
+		out = append(out, route.Translation{Dialect: b.Dialect, Untried: true})
 	}
-	out := make([]route.Translation, len(t.others))
-	for i, x := range t.others {
-		out[i] = x.Route()
+	for _, x := range t.others.made {
+		out = append(out, x.Route())
 	}
 	return out
 }
 
 // understands reports whether a backend can be sent the request, as it is or
-// translated.
+// translated, as far as that is known.
 func (t *turn) understands(b *route.Backend) bool {
 	if b.Dialect == string(t.r.Head.Op.Dialect()) {
 		return true
 	}
-	x := t.into(b.Dialect)
-	return x != nil && x.Err == nil
+	if x := t.into(b.Dialect); x != nil {
+		return x.Err == nil
+	}
+	return slices.ContainsFunc(t.others.into, func(o *route.Backend) bool { return o.Dialect == b.Dialect })
 }
 
 // permitted calls f for the backends of a model that requests of such a label may go
@@ -212,17 +263,22 @@ func (t *turn) named(a *attempt, e wire.Edit) sluice.Tokens {
 	return a.said.MaxOutput
 }
 
-// appendTranslation tells explain into which dialect the request was put, and what
-// that left out.
-func appendTranslation(b []byte, a *attempt) []byte {
-	if a.to == nil {
-		return b
+// appendTranslation tells explain into which dialect the request was put, what that
+// left out, and into which it could not be put.
+func (t *turn) appendTranslation(b []byte, a *attempt) []byte {
+	if a.to != nil {
+		b = append(b, `,"translated":`...)
+		b = appendWord(b, string(a.to.To))
+		if lost := a.to.Report.Paths(); lost != "" {
+			b = append(b, `,"dropped":`...)
+			b = appendWord(b, lost)
+		}
 	}
-	b = append(b, `,"translated":`...)
-	b = appendWord(b, string(a.to.To))
-	if lost := a.to.Report.Paths(); lost != "" {
-		b = append(b, `,"dropped":`...)
-		b = appendWord(b, lost)
+	for _, x := range t.others.made {
+		if x.Err != nil {
+			b = append(b, `,"untranslated":`...)
+			return appendWord(b, string(x.To)+": "+x.Err.Param)
+		}
 	}
 	return b
 }

@@ -6,10 +6,12 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"sluice"
+	"sluice/internal/route"
 	"sluice/internal/wire"
 )
 
@@ -168,9 +170,9 @@ func TestDialectsOfAModel(t *testing.T) {
 			t.Errorf("its own dialect was sent %s", own.all[0].body)
 		}
 		var detail struct {
-			Candidates []struct{ Backend, Left, Field string }
+			Candidates []struct{ Backend, Left string }
 		}
-		if err := json.Unmarshal(r.last().Final.Detail, &detail); err != nil || detail.Candidates[0].Left != "translation" || detail.Candidates[0].Field != "x_unknown" {
+		if err := json.Unmarshal(r.last().Final.Detail, &detail); err != nil || detail.Candidates[0].Left != "other" {
 			t.Errorf("%v, explained as %+v", err, detail)
 		}
 	})
@@ -187,6 +189,34 @@ func TestDialectsOfAModel(t *testing.T) {
 		if g := r.do(ask{body: aChat + `,"seed":1}`}); g.status == 200 {
 			t.Error("a seed went to a backend that cannot take it")
 		}
+		if d := string(r.last().Final.Detail); !strings.Contains(d, `"untranslated":"anthropic: seed"`) {
+			t.Errorf("explained as %s", d)
+		}
+	})
+}
+
+// Where the backends of its own dialect have no room a request is put into another and
+// goes there at once; one that cannot be put waits.
+func TestTranslatedForWantOfRoom(t *testing.T) {
+	own, other := &witness{Handler: talk{chunks: 2, gap: 20 * time.Second, usage: usage(9, 2)}}, &witness{Handler: answers(200, message)}
+	inBubble(t, setup{places: []place{{handler: own, slots: 1}, {dialect: wire.Anthropic, handler: other}}}, func(t *testing.T, r *rig) {
+		var wg sync.WaitGroup
+		wg.Go(func() { r.do(ask{stream: true}) })
+		time.Sleep(time.Second)
+		if g := r.do(ask{body: aChat + `}`}); g.status != 200 || g.header.Get("Sluice-Backend") != "b1" || g.took > time.Second {
+			t.Errorf("got %d from %s after %v", g.status, g.header.Get("Sluice-Backend"), g.took)
+		}
+		g := r.do(ask{body: aChat + `,"seed":1}`})
+		if g.status != 200 || g.header.Get("Sluice-Backend") != "b0" || g.took < 10*time.Second {
+			t.Errorf("got %d from %s after %v", g.status, g.header.Get("Sluice-Backend"), g.took)
+		}
+		var detail struct {
+			Candidates []struct{ Backend, Left, Field string }
+		}
+		if err := json.Unmarshal(r.last().Final.Detail, &detail); err != nil || detail.Candidates[1].Left != "translation" || detail.Candidates[1].Field != "seed" {
+			t.Errorf("%v, explained as %+v", err, detail)
+		}
+		wg.Wait()
 	})
 }
 
@@ -279,4 +309,40 @@ func TestTranslatedBudgetStop(t *testing.T) {
 			r.want(sluice.Completed, sluice.BudgetStop, 200)
 		})
 	}
+}
+
+// A request whose translated attempt is late gets another beside it, and the client the
+// stream of the one that has content first.
+func TestTranslatedHedge(t *testing.T) {
+	late, quick := talk{first: time.Hour, chunks: 1}, &witness{Handler: talk{chunks: 3, usage: usage(9, 3)}}
+	hedge := &route.Hedging{After: time.Second, Classes: [sluice.NumClasses]bool{true}}
+	inBubble(t, setup{hedge: hedge, places: []place{{handler: late, domain: "a"}, {handler: quick, domain: "b"}}}, func(t *testing.T, r *rig) {
+		g := r.do(ask{path: messagesAt, body: aMessage + `,"stream":true}`})
+		if n := strings.Count(g.body, "text_delta"); n != 3 || strings.Count(g.body, "message_start\",") != 1 || g.err != nil || len(quick.all) != 1 {
+			t.Errorf("got %s, %v", g.body, g.err)
+		}
+		r.want(sluice.Completed, sluice.ReasonNone, 200)
+	})
+}
+
+// A copy goes to a shadow of another dialect as its translation, and nowhere if it does
+// not translate.
+func TestTranslatedCopy(t *testing.T) {
+	next := &witness{Handler: answers(200, message)}
+	inBubble(t, setup{shadows: shadowOf("next", sluice.Dollar), places: []place{
+		{handler: talk{chunks: 1, usage: usage(9, 1)}}, {next: true, dialect: wire.Anthropic, handler: next},
+	}}, func(t *testing.T, r *rig) {
+		for _, body := range []string{aChat + `}`, aChat + `,"seed":1}`} {
+			if g := r.do(ask{body: body}); g.status != 200 || g.header.Get("Sluice-Backend") != "b0" {
+				t.Errorf("got %d from %s", g.status, g.header.Get("Sluice-Backend"))
+			}
+		}
+		shadows, _ := r.copies()
+		if len(next.all) != 1 || len(shadows) != 1 || shadows[0].Outcome != sluice.Completed || shadows[0].Usage.Input != 9 || next.all[0].path != messagesAt {
+			t.Errorf("%d were sent to the shadow, %d are on record: %+v", len(next.all), len(shadows), shadows)
+		}
+		if d := string(r.last().Final.Detail); !strings.Contains(d, `"shadows":[{"pool":"next","skipped":"translation"`) {
+			t.Errorf("the second says %s", d)
+		}
+	})
 }

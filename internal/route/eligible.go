@@ -38,7 +38,7 @@ const (
 	LeftRetries   Left = "retry_budget" // it has had as many retries as it may
 	LeftSlower    Left = "slower"       // the model prefers latency, and another is expected to answer sooner
 	LeftPricier   Left = "pricier"      // the model prefers price, and another is expected to cost less
-	LeftOther     Left = "other"        // it could have served; another was chosen
+	LeftOther     Left = "other"        // it could have served, or it was of no matter whether; another was chosen
 )
 
 // Ask is what a request asks of a backend.
@@ -58,6 +58,7 @@ type Translation struct {
 	Dialect string
 	Needs   Needs         // in place of those of the request
 	Err     *sluice.Error // why it may not be sent so; nil if it may
+	Untried bool          // nobody has looked whether it may: until then it is as if it might not
 }
 
 // in is the translation into a dialect, nil if there is none.
@@ -97,6 +98,8 @@ func (a *Ask) speaks(b *Backend) Left {
 	switch t := a.in(b.Dialect); {
 	case t == nil:
 		return LeftDialect
+	case t.Untried:
+		return LeftOther
 	case t.Err != nil:
 		return LeftTranslate
 	}
