@@ -19,7 +19,7 @@ func (e *Engine) Advance(now time.Time) []Grant {
 	}
 	e.endWaits(now.Add(-1)) // a place that comes too late is for those behind
 	for again := true; again; {
-		again = false
+		again = e.evacuateAll(now)
 		for _, p := range e.pools {
 			if p.waits() && (e.serve(now, p) || e.displace(now, p)) {
 				again = true // a request has moved to a pool that may have been served already
@@ -93,12 +93,6 @@ func (e *Engine) NextWake() (at time.Time, ok bool) {
 // serve grants what it can of a pool's queue. It reports whether a request moved
 // to another pool.
 func (e *Engine) serve(now time.Time, p *pool) (moved bool) {
-	moved = e.evacuate(now, p)
-	for _, s := range p.sites {
-		if s.guests != nil {
-			moved = e.evacuate(now, s.guests) || moved
-		}
-	}
 	p.room = room{p: p, now: now}
 	for p.open(now) {
 		it := p.next(now)
@@ -106,7 +100,11 @@ func (e *Engine) serve(now time.Time, p *pool) (moved bool) {
 			break
 		}
 		r := it.Value.(*request)
-		if r.attempt > 0 && r.pool.choose(now, r) < 0 {
+		i := r.pool.choose(now, r)
+		if i < 0 && r.attempt == 0 {
+			break // it waits, as all do that it would let pass
+		}
+		if i < 0 {
 			moved = e.stay(now, r) || moved
 			continue
 		}
@@ -114,7 +112,8 @@ func (e *Engine) serve(now time.Time, p *pool) (moved bool) {
 			r.pool.queue.Park(it, blocked)
 			continue
 		}
-		e.grant(now, r)
+		r.pool.queue.Dispatch(now, it)
+		e.begin(now, r, i)
 	}
 	return moved
 }
@@ -133,6 +132,23 @@ func (e *Engine) stay(now time.Time, r *request) (moved bool) {
 		e.deny(now, r)
 	}
 	return false
+}
+
+// evacuateAll evacuates every pool before any is served: who comes home goes before the
+// guests that wait there. It reports whether a request moved.
+func (e *Engine) evacuateAll(now time.Time) (moved bool) {
+	for _, p := range e.pools {
+		if !p.waits() {
+			continue
+		}
+		moved = e.evacuate(now, p) || moved
+		for _, s := range p.sites {
+			if s.guests != nil {
+				moved = e.evacuate(now, s.guests) || moved
+			}
+		}
+	}
+	return moved
 }
 
 // evacuate takes requests that no healthy backend of their pool can serve to
@@ -258,15 +274,8 @@ func (p *pool) choose(now time.Time, r *request) int {
 	return p.chooser.Choose(now, left, &a)
 }
 
-// grant gives what the queue has picked the best place of its pool. Its gauges
-// have been taken.
-func (e *Engine) grant(now time.Time, r *request) {
-	i := r.pool.choose(now, r)
-	r.pool.queue.Dispatch(now, &r.item)
-	e.begin(now, r, i)
-}
-
-// begin lets an attempt run on the i-th place of its pool, and grants it.
+// begin lets an attempt, whose gauges have been taken, run on the i-th place of its
+// pool, and grants it.
 func (e *Engine) begin(now time.Time, r *request, i int) {
 	p := r.pool
 	r.place = p.places[i]

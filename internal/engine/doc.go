@@ -92,7 +92,12 @@
 //     contract or a class. One that is larger than the headroom is never a guest.
 //   - A guest starts only where no request of the pool's own waits for the same
 //     backends that is of its class or of a more important one. A head of a less
-//     important class that does not fit on a backend has one kept for it first.
+//     important class that does not fit on a backend has one kept for it first, from
+//     the pool's own as well as from guests.
+//   - A region that comes back is left to those who live there, some of whom its ramp
+//     keeps away still: it gets no guests whose home serves them. Guests that wait in
+//     one that comes back, or is lost, go home as soon as that serves, whosever turn
+//     it is.
 //   - Of guests the most important class goes first, whatever waits of others.
 //   - What waits of guests fills no more than H of the queue's bounds.
 //
@@ -102,8 +107,8 @@
 // predicted there, which is that of guests.
 //
 // A home that comes back gets its requests by route's ramp, those that wait as guests
-// too; what runs elsewhere ends there. Until then one request at a time goes there, as
-// the probe of a backend.
+// too; what runs elsewhere ends there. Where no other region serves the rest, they go
+// home as well. Until then one request at a time goes there, as the probe of a backend.
 //
 // # Retries
 //
@@ -225,6 +230,8 @@
 //	guests take more than the headroom                  TestGuestsLeaveWhatIsNotTheirs, regions.dd
 //	guests start before the region's own                TestGuestsLeaveWhatIsNotTheirs, TestGuestsKeepTheWaitBound
 //	a request leaves a home that serves it              TestGuestsLeaveWhatIsNotTheirs, regions.dd
+//	a place is kept from guests that others had got     regions_kept.dd
+//	two regions that come back change places            regions_meet.dd, TestGuestsLeaveWhatIsNotTheirs
 //	all of it comes back at once                        regions.dd, route TestSiteComesBackByItsRamp
 //	a step back of the clock refills                    quota TestTimeNeverGoesBack
 //	a step back of the clock reopens a window           quota windows.dd

@@ -137,6 +137,15 @@ func (p *pool) holds(now time.Time, r *request) bool {
 	return true
 }
 
+// state is that of the region whose guests' queue this is, for the models that it takes
+// longest to come back to; "" if it is no such queue.
+func (p *pool) state(now time.Time) string {
+	if p.host == nil {
+		return ""
+	}
+	return p.host.site(p.region).State(now, p.host.returns)
+}
+
 // next is the item to be served next in a pool: one of its own, or a guest of a class
 // that is more important than all of its own that wait for the same backends.
 func (p *pool) next(now time.Time) *sched.Item {
@@ -144,6 +153,7 @@ func (p *pool) next(now time.Time) *sched.Item {
 	if own != nil && (own.Inside() || p.queue.Gathering() == own) {
 		return own
 	}
+	gathers := p.queue.Gathering()
 	for _, s := range p.sites {
 		if s.guests == nil || s.guests.queue.Len() == 0 {
 			continue
@@ -151,6 +161,9 @@ func (p *pool) next(now time.Time) *sched.Item {
 		if it := s.guest(now, p); it != nil {
 			return it
 		}
+	}
+	if p.queue.Gathering() != gathers { // a place is kept now from a guest, and so from what was picked before
+		return p.queue.Next(now, &p.room)
 	}
 	return own
 }

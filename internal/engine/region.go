@@ -52,7 +52,7 @@ func (e *Engine) nearest(now time.Time, r *request, m *route.Model, ids []sluice
 		r.region, r.away = region, l.Away(i)
 		o := e.shortest(now, r, ids, least)
 		switch {
-		case o.pool == nil:
+		case o.pool == nil, atHome && o.pool.state(now) == route.SiteReturning: // guests would take what others come back to
 			continue
 		case i == 0 && !e.welcome(now, r, m):
 		case o.inTime, i == 0 && !l.Overload:
@@ -140,7 +140,7 @@ func (e *Engine) nextPool(now time.Time, r *request, m *route.Model, least servi
 			hope = true
 			return false
 		}
-		if !patient && p.wait(now, r) > e.maxWaitOf(&r.call, p) {
+		if !patient && (p.state(now) == route.SiteReturning || p.wait(now, r) > e.maxWaitOf(&r.call, p)) {
 			return false
 		}
 		if err = e.topUp(now, r, p); err != nil {
@@ -153,7 +153,8 @@ func (e *Engine) nextPool(now time.Time, r *request, m *route.Model, least servi
 }
 
 // bringHome takes the guests that wait for room away from home back to it, as far as
-// it serves them again.
+// it serves them again: all of them, where the region that has them is lost or comes back
+// itself.
 func (e *Engine) bringHome(now time.Time, guests *pool) (moved bool) {
 	for _, it := range guests.queue.Stranded(func(*sched.Set) bool { return true }) {
 		r := it.Value.(*request)
@@ -164,7 +165,7 @@ func (e *Engine) bringHome(now time.Time, guests *pool) (moved bool) {
 		region, away := r.region, r.away
 		r.region, r.away = m.Locality.Regions[0], false
 		to, _, _ := e.nextPool(now, r, m, serves, false)
-		if to == nil || to == r.pool || !e.welcome(now, r, m) {
+		if to == nil || to == r.pool || guests.state(now) == route.SiteHealthy && !e.welcome(now, r, m) {
 			r.region, r.away = region, away
 			continue
 		}
