@@ -138,7 +138,7 @@ func (p *pool) serves(now time.Time, r *request) service {
 		switch {
 		case pl.Fit(now) != route.Chosen:
 			best = max(best, unhealthy)
-		case pl.Avoided() && !(!r.roam && p.queue.Len() == 0 && pl.Scouts(now)):
+		case pl.Avoided() && !(p.queue.Len() == 0 && pl.Scouts(now)):
 			best = max(best, avoided)
 		default:
 			best = serves
