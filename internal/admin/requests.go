@@ -122,6 +122,8 @@ type Attempt struct {
 	Fallback          bool        `json:"fallback,omitempty" doc:"Not one of the model's first pools"`
 	Needs             string      `json:"needs,omitempty" doc:"What the request needs of a backend"`
 	Risk              string      `json:"risk,omitempty" doc:"The label of the request: low, normal or high"`
+	Session           string      `json:"session,omitempty" doc:"The session of the request: a hash of its id and tenant"`
+	Stay              string      `json:"stay,omitempty" doc:"What became of that within the pool: kept with its backend; left, which had no room for it"`
 	Translated        string      `json:"translated,omitempty" doc:"The dialect into which the request was put for the backend; empty where that speaks the client's"`
 	Dropped           string      `json:"dropped,omitempty" doc:"Fields of the request that its translation left out or approximated"`
 	Untranslated      string      `json:"untranslated,omitempty" doc:"A dialect into which the request could not be put when one was looked for, and the field that was in the way"`
@@ -317,6 +319,8 @@ func (x *Explanation) decisions(at *Attempt, detail []byte) {
 	take("candidates", &at.Candidates)
 	take("needs", &at.Needs)
 	take("risk", &at.Risk)
+	take("session", &at.Session)
+	take("stay", &at.Stay)
 	take("prefer", &at.Prefer)
 	take("preferred", &at.Preferred)
 	take("canary", &at.Canary)

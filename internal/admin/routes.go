@@ -22,7 +22,7 @@ type ModelRoute struct {
 	Model    string      `json:"model"`
 	Pools    []PoolRoute `json:"pools" doc:"First choice, in order, or by share"`
 	Fallback []PoolRoute `json:"fallback,omitempty" doc:"Tried in order after a failure"`
-	Sticky   string      `json:"sticky,omitempty" doc:"What goes one way together: run or user; each request by itself if left out"`
+	Sticky   string      `json:"sticky,omitempty" doc:"What goes one way together: run, user or session; each request by itself if left out"`
 	MaxSpend string      `json:"max_spend,omitempty" doc:"Most that one attempt may hold of a budget"`
 }
 
@@ -58,7 +58,7 @@ type RouteChange struct {
 type ModelRouteChange struct {
 	Pools    map[string]PoolRouteChange `json:"pools,omitempty" maxProperties:"1000" doc:"By pool: first ones that the model has"`
 	Fallback *[]RouteFallback           `json:"fallback,omitempty" maxItems:"100" doc:"In place of those that it has; one that it has already keeps its evaluation"`
-	Sticky   *string                    `json:"sticky,omitempty" enum:"request,run,user" doc:"What goes one way together"`
+	Sticky   *string                    `json:"sticky,omitempty" enum:"request,run,user,session" doc:"What goes one way together"`
 	MaxSpend *string                    `json:"max_spend,omitempty" doc:"Most that one attempt may hold of a budget, such as $0.05; $0 for no bound"`
 }
 

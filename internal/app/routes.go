@@ -20,7 +20,7 @@ func (a *App) routes() admin.RouteList {
 }
 
 func routeView(t *route.Table, m *route.Model) admin.ModelRoute {
-	r := admin.ModelRoute{Model: string(m.ID), Sticky: [...]string{"", "run", "user"}[m.Sticky]}
+	r := admin.ModelRoute{Model: string(m.ID), Sticky: [...]string{"", "run", "user", "session"}[m.Sticky]}
 	if m.MaxSpend > 0 {
 		r.MaxSpend = m.MaxSpend.String()
 	}

@@ -91,6 +91,9 @@ func labelled(x *admin.Explanation) string {
 	if x.Run != "" {
 		s.WriteString(", run " + x.Run)
 	}
+	if len(x.Steps) > 0 && x.Steps[0].Session != "" {
+		s.WriteString(", session " + x.Steps[0].Session)
+	}
 	if x.Task != "" {
 		s.WriteString(", task " + x.Task)
 	}
@@ -228,6 +231,12 @@ func step(w io.Writer, s *admin.Attempt) {
 	}
 	if s.RetryDenied != "" {
 		fmt.Fprintf(w, "%-11sno further attempt: %s\n", "", s.RetryDenied)
+	}
+	switch s.Stay {
+	case "kept":
+		fmt.Fprintf(w, "%-11sits session stayed with its backend\n", "")
+	case "left":
+		fmt.Fprintf(w, "%-11sits session left its backend, which had no room for it or too much to do\n", "")
 	}
 	if s.Prefer != "" {
 		fmt.Fprintf(w, "%-11spreferred by %s: %s\n", "", s.Prefer, preferred(s.Preferred))

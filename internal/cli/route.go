@@ -127,7 +127,7 @@ type routeSetCmd struct {
 	Canary   map[string]string `mapsep:"," help:"Part of the requests that try a pool first, such as 5%; 0% makes it a pool like the others." placeholder:"POOL=P%"`
 	Fallback []string          `help:"Pools to fall back to, in order, in place of those that it has; none for none. One that it has keeps its evaluation." placeholder:"POOL"`
 	Allow    bool              `name:"allow-unevaluated" help:"Let fallbacks that it has not had stand in without an evaluation."`
-	Sticky   *string           `enum:"request,run,user" help:"What goes one way together: ${enum}." placeholder:"WHAT"`
+	Sticky   *string           `enum:"request,run,user,session" help:"What goes one way together: ${enum}." placeholder:"WHAT"`
 	MaxSpend *string           `help:"Most that one attempt may hold of a budget, such as $$0.05; $$0 for no bound." placeholder:"AMOUNT"`
 	Drain    []string          `help:"Backends to drain in the same step." placeholder:"BACKEND"`
 	Undrain  []string          `help:"Backends to give requests again in the same step." placeholder:"BACKEND"`

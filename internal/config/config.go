@@ -204,7 +204,7 @@ type Capacity struct {
 // Model is a public name and the pools that serve it.
 type Model struct {
 	Pools    []ModelPool `json:"pools" jsonschema:"first choice, in order, or by weight, canary and conditions"`
-	Sticky   Sticky      `json:"sticky,omitempty" jsonschema:"what decides by weight, canary and shadow: request; run or user, so that the requests of a run or an end user go the same way, those without by themselves"`
+	Sticky   Sticky      `json:"sticky,omitempty" jsonschema:"what decides by weight, canary and shadow: request; run, user or session, so that the requests of a run, an end user or a session go the same way, those without by themselves; session within pools too"`
 	Prefer   Prefer      `json:"prefer,omitempty" jsonschema:"what comes first, of the pools and of the backends of each: latency, where an answer is expected to be whole soonest, waiting included; or price, where the request is expected to cost least. The order of pools, and each pool's choice, decide between what is alike, and alone if left out"`
 	Fallback []Fallback  `json:"fallback,omitempty" jsonschema:"pools tried in order when an attempt failed before its first content"`
 	Hedge    *Hedge      `json:"hedge,omitempty" jsonschema:"a second attempt beside one whose first content is late; none if left out"`

@@ -32,7 +32,7 @@ func (p *ModelPool) decodeNode(d *decoder, n node, path string) {
 // Sticky is what of a request decides which pool it tries first.
 type Sticky string
 
-func (Sticky) words() []string { return []string{"request", "run", "user"} }
+func (Sticky) words() []string { return []string{"request", "run", "user", "session"} }
 
 func (s Sticky) record() route.Sticky {
 	return route.Sticky(max(slices.Index(s.words(), string(s)), 0))
@@ -130,7 +130,24 @@ func (l *linter) terms(path string, m *Model) {
 			}
 		}
 	}
-	if m.Sticky != "" && !shares {
+	switch {
+	case m.Sticky == "" || shares:
+	case m.Sticky == "session":
+		if !l.keeps(m) {
+			l.warn(join(path, "sticky"), "remove it, or give a pool a second backend", "the model has no weights, canary or shadow, and no pool that chooses among several backends by load, cost or affinity: sticky decides nothing")
+		}
+	default:
 		l.warn(join(path, "sticky"), "remove it, or give the pools weights or a canary", "no pool of the model has a weight or a canary, and none is a shadow: sticky decides nothing")
 	}
+}
+
+// keeps reports whether some pool of a model has a choice in which a session may have
+// its say.
+func (l *linter) keeps(m *Model) bool {
+	for _, name := range m.names() {
+		if p := l.c.Pools[name]; p != nil && len(p.Backends) > 1 && p.choice() != route.ByTurn && p.choice() != route.ByMatch {
+			return true
+		}
+	}
+	return false
 }

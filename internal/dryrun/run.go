@@ -39,6 +39,7 @@ type facts struct {
 	Needs     string              `json:"needs"`
 	Into      string              `json:"translated"` // the dialect that it was put into
 	Risk      string              `json:"risk"`
+	Session   string              `json:"session"`
 	Regions   []string            `json:"regions"`
 	Providers []sluice.ProviderID `json:"providers"`
 }
@@ -137,6 +138,9 @@ func callOf(e *ledger.Entry) (c engine.Call, f facts, ok bool) {
 	}
 	if f.Into != "" { // into others it may go or not: nobody knows
 		c.Others = []route.Translation{{Dialect: f.Into, Needs: c.Needs &^ route.NeedCache}}
+	}
+	if c.Session, ok = route.ParseSession(f.Session); !ok {
+		return c, f, false
 	}
 	if f.Risk != "" && c.Risk.UnmarshalText([]byte(f.Risk)) != nil {
 		return c, f, false

@@ -29,6 +29,7 @@ type Call struct {
 	Streaming bool           // its activity renews its hold
 	Choices   int64          // answers that are generated side by side; 0 is 1
 	RunLimits []sluice.Limit // what the request asks its run to be bounded by, beside the policy: it only tightens
+	Session   route.Session  // the conversation that it is part of; 0 is that of its run, if it has one
 	Prefix    route.Prefix   // of its prompt; empty where no pool of its model reads it
 	Single    bool           // it is not to run twice at a time: that may have an effect twice, or depends on what only one backend has
 	Shadow    *route.Shadow  // of a copy: see Copy. Nil of what a client asks
@@ -80,6 +81,7 @@ type Grant struct {
 	Policy      string            // version of the routing table
 	Candidates  []Candidate
 	Prefer      route.Prefer  // the model's
+	Stay        route.Stay    // what became of its session
 	Preferred   []PoolFigure  // its first pools, canaries aside, in the order and by the figures that Prefer gave; empty without one
 	Limits      []LimitState  // as of then
 	Denied      route.Denied  // with Err, after an attempt: the rule for retries that its turn in the queue did not pass

@@ -327,6 +327,7 @@ func (e *Engine) begin(now time.Time, r *request, i int) {
 		Candidates:  e.candidates(now, r),
 		Prefer:      r.prefer,
 		Preferred:   e.preferred(r),
+		Stay:        p.chooser.Stayed(),
 		Limits:      slices.Clip(out.limits[from:]),
 		HedgeAfter:  late,
 		Would:       e.would(now, r),

@@ -47,6 +47,7 @@ type course struct {
 	risks    map[sluice.PoolID]sluice.Risk // the model's MaxRisk
 
 	prefer route.Prefer // the model's
+	sticky bool         // the model keeps sessions together
 
 	attempt int
 	worked  int64  // cost of attempts that have ended
@@ -153,7 +154,7 @@ func (r *request) spoken() route.Ask {
 // under is what the model says of each of its requests, which holds as soon as it is
 // said.
 func (r *request) under(m *route.Model) {
-	r.maxSpend, r.risks, r.prefer = m.MaxSpend, m.MaxRisk, m.Prefer
+	r.maxSpend, r.risks, r.prefer, r.sticky = m.MaxSpend, m.MaxRisk, m.Prefer, m.Sticky == route.BySession
 	r.located(m)
 }
 
@@ -221,8 +222,12 @@ func (r *request) shape() sluice.Work {
 // asking is what a place is chosen for.
 func (r *request) asking() route.Asking {
 	w := r.work(r.bound)
+	session := r.call.Session
+	if p := &r.call.Principal; session == 0 && p.Run != "" {
+		session = route.SessionOf(p.Tenant, string(p.Run))
+	}
 	return route.Asking{
-		ID: r.call.ID, Attempt: r.attempt, Tenant: r.call.Principal.Tenant, Session: string(r.call.Principal.Run),
+		ID: r.call.ID, Attempt: r.attempt, Tenant: r.call.Principal.Tenant, Session: session, Sticky: r.sticky && r.call.Session != 0,
 		Input: w.Input, KV: w.KV(), Prefix: r.call.Prefix,
 	}
 }

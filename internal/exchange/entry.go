@@ -174,6 +174,10 @@ func (t *turn) detail(a *attempt) []byte {
 		b = append(b, `,"risk":`...)
 		b = appendWord(b, l.String())
 	}
+	if s := t.r.Session; s != 0 {
+		b = append(b, `,"session":`...)
+		b = appendWord(b, s.String())
+	}
 	b = t.appendCopied(b)
 	if p := t.r.Principal.Policy; p != nil {
 		b = appendTexts(b, "regions", p.Regions)
@@ -197,6 +201,10 @@ func appendPlace(b []byte, a *attempt) []byte {
 		b = append(b, `,"canary":true`...)
 	}
 	b = appendPreference(b, a)
+	if s := a.place.Stay; s != route.StayNone {
+		b = append(b, `,"stay":`...)
+		b = appendWord(b, s.String())
+	}
 	if a.place.Away {
 		b = append(b, `,"away":true`...)
 	}

@@ -24,6 +24,7 @@ type Request struct {
 	Risk      sluice.Risk // its label, if that is higher than what the policy says
 	Task      string
 	Labels    []sluice.Label
+	Session   route.Session    // the conversation that it is part of; 0 if it names none
 	RunLimits []sluice.Limit   // what it asks its run, Principal.Run, to be bounded by
 	MaxWait   time.Duration    // 0 does not queue, negative leaves it to plan and pool
 	ShadowOf  sluice.RequestID // the request that this is a copy of, empty if a client asks for it

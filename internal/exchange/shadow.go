@@ -90,7 +90,7 @@ func (t *turn) copy() {
 	if m == nil {
 		return
 	}
-	for _, s := range m.Copies(t.r.ID, &t.r.Principal, t.r.Class) {
+	for _, s := range m.Copies(&route.Asker{ID: t.r.ID, Principal: &t.r.Principal, Session: t.r.Session, Class: t.r.Class}) {
 		c := copied{s.Pool, t.copyTo(s)}
 		t.copied = append(t.copied, c)
 		t.kept = t.kept || c.skip == route.Sent

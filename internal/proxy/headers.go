@@ -29,7 +29,7 @@ const (
 )
 
 // requestHeaders are those of a request that have an effect.
-var requestHeaders = []string{hClass, hMaxWait, hTask, hLabels, hRisk, hRun, hRunLimits}
+var requestHeaders = []string{hClass, hMaxWait, hTask, hLabels, hRisk, hRun, hRunLimits, hSession}
 
 // ownPrefix is that of the headers that are this gateway's alone.
 const ownPrefix = "Sluice-"
@@ -125,6 +125,9 @@ func (c *call) request(body []byte) (*exchange.Request, error) {
 		if req.Labels, err = parseLabels(v[0]); err != nil {
 			return nil, err
 		}
+	}
+	if err = c.session(req); err != nil {
+		return nil, err
 	}
 	return req, c.run(req)
 }

@@ -80,6 +80,7 @@ type setup struct {
 	event   int              // bound of one event
 	buffer  int              // of connections
 	choice  route.Choice
+	sticky  route.Sticky
 	salt    string // that caches are salted with
 	shadows []route.Shadow
 }
@@ -146,7 +147,7 @@ func newRig(t *testing.T, s setup) *rig {
 	}
 	table := &route.Table{
 		Version: "t1", Retries: s.retries, Pools: map[sluice.PoolID]*route.Pool{"main": main, "next": next},
-		Models: map[sluice.ModelID]*route.Model{"m": {ID: "m", Pools: []sluice.PoolID{"main"}, Shadows: s.shadows, Hedge: s.hedge, Locality: s.home}}, Headroom: s.spares,
+		Models: map[sluice.ModelID]*route.Model{"m": {ID: "m", Pools: []sluice.PoolID{"main"}, Sticky: s.sticky, Shadows: s.shadows, Hedge: s.hedge, Locality: s.home}}, Headroom: s.spares,
 	}
 	if len(spare.Backends) > 0 {
 		table.Pools["spare"] = spare

@@ -22,7 +22,7 @@ const (
 func (c *call) run(req *exchange.Request) error {
 	id, bounds := c.r.Header[hRun], c.r.Header[hRunLimits]
 	if len(id) > 0 {
-		if err := validRun(id[0]); err != nil {
+		if err := validName("sluice-run", id[0]); err != nil {
 			return err
 		}
 		c.principal.Run = sluice.RunID(id[0])
@@ -51,18 +51,6 @@ func (c *call) run(req *exchange.Request) error {
 		}
 	}
 	req.RunLimits = limits
-	return nil
-}
-
-func validRun(id string) error {
-	if id == "" || len(id) > sluice.MaxLabel {
-		return sluice.Invalid("sluice-run", "is %d bytes long: use 1 to %d", len(id), sluice.MaxLabel)
-	}
-	for i := range len(id) {
-		if id[i] <= ' ' || id[i] > '~' {
-			return sluice.Invalid("sluice-run", "has %q at byte %d: use letters, digits and punctuation of ASCII, without spaces", id[i], i)
-		}
-	}
 	return nil
 }
 

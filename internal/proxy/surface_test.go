@@ -224,6 +224,10 @@ func TestRequestHeaders(t *testing.T) {
 			{"Sluice-Run", strings.Repeat("r", 129), 400},
 			{"Sluice-Run", "a b", 400},
 			{"Sluice-Run-Limits", "steps=1", 400},
+			{"Sluice-Session", "s1", 200},
+			{"Sluice-Session", "", 400},
+			{"Sluice-Session", strings.Repeat("s", 129), 400},
+			{"X-Session-Id", strings.Repeat("s", 129), 200},
 			{"Sluice-Risk", "severe", 400},
 			{"Sluice-Risk", "", 400},
 			{"Sluice-Risk", "high", 200},
@@ -244,7 +248,7 @@ func TestRequestHeaders(t *testing.T) {
 		}
 		for name, want := range map[string]string{
 			"Sluice-Lables": "did you mean sluice-labels?", "Sluice-Tsak": "did you mean sluice-task?", "Sluice-Maxwait": "did you mean sluice-max-wait?",
-			"Sluice-Label": "did you mean sluice-labels?", "Sluice-": "use one of sluice-class, sluice-max-wait, sluice-task, sluice-labels, sluice-risk, sluice-run, sluice-run-limits",
+			"Sluice-Label": "did you mean sluice-labels?", "Sluice-": "use one of sluice-class, sluice-max-wait, sluice-task, sluice-labels, sluice-risk, sluice-run, sluice-run-limits, sluice-session",
 		} {
 			g := r.do(ask{header: http.Header{name: {"x"}}})
 			if _, _, msg := errorOf(t, g.body); g.status != 400 || !strings.Contains(msg, strings.ToLower(name)+" is no header of a request: "+want) {

@@ -96,7 +96,8 @@ type Asking struct {
 	ID      sluice.RequestID
 	Attempt int // chance is drawn from these two
 	Tenant  sluice.TenantID
-	Session string // of the tenant: it keeps to where it was; empty if there is none
+	Session Session // it keeps to where it was
+	Sticky  bool    // rules that remember no session keep it by a hash: see Chooser.Choose
 	Input   sluice.Tokens
 	KV      sluice.Tokens
 	Prefix  Prefix

@@ -1,7 +1,6 @@
 package route
 
 import (
-	"hash/fnv"
 	"math"
 	"math/bits"
 	"time"
@@ -32,6 +31,7 @@ type Chooser struct {
 
 	// Of the last Choose.
 	asked  bool
+	stay   Stay
 	tenant *tenure
 	common int
 	found  []int32 // by slot: leading blocks held
@@ -79,24 +79,35 @@ func (c *Chooser) Rule() Choice { return c.rule }
 
 // Choose is the index of the best of the places for which left is Chosen, -1 if there
 // is none. left has one word for each place; those of the others that could have
-// served become LeftOther.
+// served become LeftOther. A session is kept where it was: rules that follow prefixes
+// remember where, and draw it there as a prefix does; with Asking.Sticky those by load
+// and cost keep it where its hash says, unless that one has no room or too much to do.
 func (c *Chooser) Choose(now time.Time, left []Left, a *Asking) int {
-	c.look(left, a)
+	c.stay = StayNone
+	session := c.look(left, a)
 	best := -1
-	switch c.rule {
-	case ByTurn:
+	switch {
+	case c.hashed(a):
+		best = c.home(left, a)
+	case c.rule == ByTurn:
 		best = c.least(left, func(p, q int) bool { return c.places[p].turn < c.places[q].turn })
-	case ByMatch:
+	case c.rule == ByMatch:
 		best = c.least(left, func(p, q int) bool {
 			if c.notes[p].Cached != c.notes[q].Cached {
 				return c.notes[p].Cached > c.notes[q].Cached
 			}
 			return c.places[p].less(c.places[q])
 		})
-	case ByCost, ByAffinity:
+	case c.rule == ByCost || c.rule == ByAffinity:
 		best = c.cheapest(now, left, a)
 	default:
 		best = c.least(left, func(p, q int) bool { return c.places[p].less(c.places[q]) })
+	}
+	if session != nil && best >= 0 {
+		c.stay = StayLeft
+		if session.has(c.slots[best]) {
+			c.stay = StayKept
+		}
 	}
 	for i := range left {
 		if i != best && left[i] == Chosen {
@@ -116,22 +127,22 @@ func (c *Chooser) least(left []Left, less func(p, q int) bool) int {
 	return best
 }
 
-// look finds what each place holds of a prompt.
-func (c *Chooser) look(left []Left, a *Asking) {
+// look finds what each place holds of a prompt. It returns the place that its session
+// was at, nil if none is remembered.
+func (c *Chooser) look(left []Left, a *Asking) (session *set) {
 	if c.rule == ByLoad || c.rule == ByTurn {
-		return
+		return nil
 	}
 	clear(c.notes)
 	c.asked = c.rule.Prefixed()
 	if !c.asked {
-		return
+		return nil
 	}
 	c.tenant = c.tenants.get(a.Tenant, len(c.index.slots))
 	c.common = c.tenant.common(a.Prefix.Blocks)
 	c.index.match(a.Prefix.Blocks, c.tenant.salt, c.found)
-	session := c.index.holders(sessionOf(a.Session), c.tenant.salt)
-	if a.Session == "" {
-		session = nil
+	if a.Session != 0 {
+		session = c.index.holders(uint64(a.Session), c.tenant.salt)
 	}
 	floor := int64(math.MaxInt64)
 	for i, slot := range c.slots {
@@ -154,6 +165,7 @@ func (c *Chooser) look(left []Left, a *Asking) {
 			note.Kept = !note.Spent
 		}
 	}
+	return session
 }
 
 // cheapest is the place of least cost among two at random and, by affinity, those
@@ -278,7 +290,7 @@ func spread(n, by, over int64) int64 {
 // Took notes that the last request that was asked for goes to place i. It returns what
 // of its input is believed to be cached there.
 func (c *Chooser) Took(i int, a *Asking) sluice.Tokens {
-	if !c.asked || len(a.Prefix.Blocks) == 0 && a.Session == "" {
+	if !c.asked || len(a.Prefix.Blocks) == 0 && a.Session == 0 {
 		return 0
 	}
 	slot, x := c.slots[i], c.tenant
@@ -287,8 +299,8 @@ func (c *Chooser) Took(i int, a *Asking) sluice.Tokens {
 	w := max(c.places[i].Backend.Weight, 1)
 	x.given[slot] += spread(int64(a.Input-cached), c.weights, w*int64(len(c.places)))
 	c.index.put(slot, a.Prefix.Blocks, x.salt)
-	if a.Session != "" {
-		c.index.move(slot, sessionOf(a.Session), x.salt)
+	if a.Session != 0 {
+		c.index.move(slot, uint64(a.Session), x.salt)
 	}
 	x.saw(a.Prefix.Blocks)
 	c.counts.Expected += cached
@@ -334,19 +346,15 @@ func (c *Chooser) Lost(p *Place) {
 	}
 }
 
+// Stayed is what the last choice did with its request's session.
+func (c *Chooser) Stayed() Stay { return c.stay }
+
 // Note is what the last choice found of place i.
 func (c *Chooser) Note(i int) Note {
 	if i >= len(c.notes) {
 		return Note{}
 	}
 	return c.notes[i]
-}
-
-// sessionOf is the block that stands for a session.
-func sessionOf(id string) uint64 {
-	h := fnv.New64a()
-	h.Write([]byte(id))
-	return ^h.Sum64()
 }
 
 // seed is what chance is drawn from: it differs between requests, and between attempts

@@ -127,7 +127,7 @@ func TestSessionsKeepToTheirPlace(t *testing.T) {
 	p := newPool(route.ByAffinity, route.Affinity{}, 1, 1, 1, 1, 1, 1, 1, 1)
 	ask := func(n int, tenant string) int {
 		a := asking(n, tenant, blocks(3, uint64(n+1)))
-		a.Session = "run-1"
+		a.Session = route.SessionOf("t", "run-1")
 		i, _ := p.choose(a)
 		return i
 	}
@@ -140,7 +140,7 @@ func TestSessionsKeepToTheirPlace(t *testing.T) {
 	elsewhere := 0
 	for n := 100; n < 108; n++ {
 		a := asking(n, fmt.Sprint("other-", n), blocks(3, uint64(n+1)))
-		a.Session = "run-1"
+		a.Session = route.SessionOf("t", "run-1")
 		if i, _ := p.choose(a); i != first {
 			elsewhere++
 		}

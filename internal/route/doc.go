@@ -171,6 +171,14 @@
 // without conditions is required, so that nobody's list is empty. [Model.MaxSpend]
 // bounds what one attempt may hold.
 //
+// # Sessions
+//
+// A [Session] keeps to a place: by [ByAffinity] as one block that the place holds which
+// served it last; by load and cost, of a model that is sticky by it, as the least of
+// −log₂(u_i) ÷ w_i over the places i, with u_i a hash of session and backend, that has
+// less than half of its slots in use or at most ⌈5/4 · (n+1) · w_i ÷ Σ w_j⌉ of n that
+// run. Some place always has. It is a preference among what [Place.Usable] leaves.
+//
 // # Capacity
 //
 // A place takes an attempt while it has a slot, KV memory, prefill and each of the

@@ -39,15 +39,15 @@ const (
 // that of a canary, by the request or by what the model sticks to, but another one for
 // each shadow: a shadow is not of the very requests that a canary takes. A larger share
 // keeps the requests that it has.
-func (m *Model) Copies(id sluice.RequestID, p *sluice.Principal, c sluice.Class) (out []*Shadow) {
+func (m *Model) Copies(a *Asker) (out []*Shadow) {
 	if len(m.Shadows) == 0 {
 		return nil
 	}
-	key := m.key(id, p)
+	key := m.key(a)
 	for i := range m.Shadows {
 		s := &m.Shadows[i]
 		open := Terms{Tenants: s.Tenants, Classes: s.Classes}
-		if int64(mix(hash(key, string(s.Pool)))%CanaryParts) < s.Share && open.open(p, c) {
+		if int64(mix(hash(key, string(s.Pool)))%CanaryParts) < s.Share && open.open(a.Principal, a.Class) {
 			out = append(out, s)
 		}
 	}

@@ -22,10 +22,10 @@ func TestCopies(t *testing.T) {
 	for i := range n {
 		id := sluice.RequestID(fmt.Sprint("req_", i))
 		got := map[sluice.PoolID]bool{}
-		for _, s := range m.Copies(id, p, sluice.Batch) {
+		for _, s := range m.Copies(&Asker{ID: id, Principal: p, Class: sluice.Batch}) {
 			got[s.Pool] = true
 		}
-		canary := m.First(id, p, sluice.Batch, nil)[0] == "canary"
+		canary := m.First(&Asker{ID: id, Principal: p, Class: sluice.Batch}, nil)[0] == "canary"
 		for _, c := range []struct {
 			is bool
 			n  *int
@@ -34,10 +34,10 @@ func TestCopies(t *testing.T) {
 				*c.n++
 			}
 		}
-		if got["x"] && len(larger.Copies(id, p, sluice.Batch)) == 0 {
+		if got["x"] && len(larger.Copies(&Asker{ID: id, Principal: p, Class: sluice.Batch})) == 0 {
 			t.Fatalf("%s is not copied any more by a larger share", id)
 		}
-		if len(m.Copies(id, &sluice.Principal{Tenant: "globex"}, sluice.Batch))+len(m.Copies(id, p, sluice.Standard)) > 2 {
+		if len(m.Copies(&Asker{ID: id, Principal: &sluice.Principal{Tenant: "globex"}, Class: sluice.Batch}))+len(m.Copies(&Asker{ID: id, Principal: p, Class: sluice.Standard})) > 2 {
 			t.Fatalf("%s is copied to a shadow whose conditions it does not meet", id)
 		}
 	}
@@ -47,9 +47,9 @@ func TestCopies(t *testing.T) {
 		}
 	}
 	m.Sticky = ByRun
-	first := len(m.Copies("req_1", p, sluice.Batch))
+	first := len(m.Copies(&Asker{ID: "req_1", Principal: p, Class: sluice.Batch}))
 	for i := range 50 {
-		if len(m.Copies(sluice.RequestID(fmt.Sprint(i)), p, sluice.Batch)) != first {
+		if len(m.Copies(&Asker{ID: sluice.RequestID(fmt.Sprint(i)), Principal: p, Class: sluice.Batch})) != first {
 			t.Fatal("requests of one run go different ways")
 		}
 	}

@@ -25,6 +25,7 @@ const (
 	ByRequest Sticky = iota // each by itself
 	ByRun                   // the run of the tenant, else the request
 	ByUser                  // the tenant's end user, else the request
+	BySession               // the session of the tenant, else the request; within pools too
 )
 
 // CanaryParts is what a canary's share is of.
@@ -39,19 +40,27 @@ func (t *Terms) open(p *sluice.Principal, c sluice.Class) bool {
 	return t == nil || (len(t.Tenants) == 0 || slices.Contains(t.Tenants, p.Tenant)) && (len(t.Classes) == 0 || slices.Contains(t.Classes, c))
 }
 
+// Asker is whose request it is, as far as it decides between a model's pools.
+type Asker struct {
+	ID        sluice.RequestID
+	Principal *sluice.Principal
+	Session   Session
+	Class     sluice.Class
+}
+
 // First is the first pools of a request in the order in which it tries them: a
 // canary that is its turn, then the others whose conditions it meets, drawn by
 // weight where they have weights. The same request draws the same; a larger canary
 // keeps those that it has. It uses the space of to.
-func (m *Model) First(id sluice.RequestID, p *sluice.Principal, c sluice.Class, to []sluice.PoolID) []sluice.PoolID {
+func (m *Model) First(a *Asker, to []sluice.PoolID) []sluice.PoolID {
 	if m.Terms == nil {
 		return m.Pools
 	}
-	key, to := m.key(id, p), to[:0]
+	key, to := m.key(a), to[:0]
 	draw := int64(mix(key) % CanaryParts)
 	for _, pool := range m.Pools {
 		if t := m.Terms[pool]; t.IsCanary() {
-			if draw >= 0 && draw < t.Canary && t.open(p, c) {
+			if draw >= 0 && draw < t.Canary && t.open(a.Principal, a.Class) {
 				to = append(to, pool)
 			}
 			draw -= t.Canary
@@ -59,7 +68,7 @@ func (m *Model) First(id sluice.RequestID, p *sluice.Principal, c sluice.Class, 
 	}
 	canaries := len(to)
 	for _, pool := range m.Pools {
-		if t := m.Terms[pool]; !t.IsCanary() && t.open(p, c) {
+		if t := m.Terms[pool]; !t.IsCanary() && t.open(a.Principal, a.Class) {
 			to = append(to, pool)
 		}
 	}
@@ -99,15 +108,18 @@ func (m *Model) weight(p sluice.PoolID) int64 {
 }
 
 // key is what decides for a request: another for each model.
-func (m *Model) key(id sluice.RequestID, p *sluice.Principal) uint64 {
+func (m *Model) key(a *Asker) uint64 {
+	p := a.Principal
 	h := hash(14695981039346656037, string(m.ID))
 	switch {
 	case m.Sticky == ByRun && p.Run != "":
 		return hash(hash(h, string(p.Tenant)), string(p.Run))
 	case m.Sticky == ByUser && p.User != "":
 		return hash(hash(h, string(p.Tenant)), string(p.User))
+	case m.Sticky == BySession && a.Session != 0:
+		return mix(h ^ uint64(a.Session))
 	}
-	return hash(h, string(id))
+	return hash(h, string(a.ID))
 }
 
 // hash is FNV-1a of s and an end, from h on.

@@ -17,7 +17,7 @@ func TestFirstSharesByWeightAndCanary(t *testing.T) {
 	const n = 100_000
 	first, without := map[sluice.PoolID]int{}, 0
 	for i := range n {
-		order := m.First(sluice.RequestID(fmt.Sprint("req_", i)), &sluice.Principal{Tenant: "t"}, sluice.Standard, nil)
+		order := m.First(&route.Asker{ID: sluice.RequestID(fmt.Sprint("req_", i)), Principal: &sluice.Principal{Tenant: "t"}, Class: sluice.Standard}, nil)
 		first[order[0]]++
 		if !slices.Contains(order, "c") {
 			without++
@@ -48,14 +48,16 @@ func TestFirst(t *testing.T) {
 			"b": {Tenants: []sluice.TenantID{"acme"}},
 			"c": {Classes: []sluice.Class{sluice.Batch}},
 			"d": {Canary: rapid.Int64Range(1, route.CanaryParts/2).Draw(t, "canary"), Tenants: []sluice.TenantID{"acme", "beta"}},
-		}, Sticky: route.Sticky(rapid.IntRange(0, 2).Draw(t, "sticky"))}
+		}, Sticky: route.Sticky(rapid.IntRange(0, 3).Draw(t, "sticky"))}
 		p := &sluice.Principal{
 			Tenant: rapid.SampledFrom([]sluice.TenantID{"acme", "beta", "gamma"}).Draw(t, "tenant"),
 			Run:    rapid.SampledFrom([]sluice.RunID{"", "r1", "r2"}).Draw(t, "run"), User: rapid.SampledFrom([]sluice.UserID{"", "u1"}).Draw(t, "user"),
 		}
 		class := sluice.Class(rapid.IntRange(0, 2).Draw(t, "class"))
 		id := sluice.RequestID(rapid.StringMatching(`req_[a-z0-9]{6}`).Draw(t, "id"))
-		got := m.First(id, p, class, nil)
+		session := route.SessionOf(p.Tenant, rapid.SampledFrom([]string{"", "s1", "s2"}).Draw(t, "session"))
+		a := &route.Asker{ID: id, Principal: p, Session: session, Class: class}
+		got := m.First(a, nil)
 		want := []sluice.PoolID{"a"}
 		if p.Tenant == "acme" {
 			want = append(want, "b")
@@ -73,20 +75,20 @@ func TestFirst(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Fatalf("got %v, want %v", got, want)
 		}
-		if again := m.First(id, p, class, make([]sluice.PoolID, 0, 8)); !slices.Equal(got, again) {
+		if again := m.First(a, make([]sluice.PoolID, 0, 8)); !slices.Equal(got, again) {
 			t.Fatalf("got %v, then %v", got, again)
 		}
-		if m.Sticky == route.ByRun && p.Run != "" || m.Sticky == route.ByUser && p.User != "" {
-			if other := m.First("another", p, class, nil); !slices.Equal(got, other) {
+		if m.Sticky == route.ByRun && p.Run != "" || m.Sticky == route.ByUser && p.User != "" || m.Sticky == route.BySession && session != 0 {
+			if other := m.First(&route.Asker{ID: "another", Principal: p, Session: session, Class: class}, nil); !slices.Equal(got, other) {
 				t.Fatalf("sticky %v: got %v and %v for two requests of one", m.Sticky, got, other)
 			}
 		}
 		m.Terms["d"].Canary *= 2
-		if larger := m.First(id, p, class, nil); canary && larger[0] != "d" {
+		if larger := m.First(a, nil); canary && larger[0] != "d" {
 			t.Fatal("a larger canary lost a request")
 		}
 		m.Terms = nil
-		if got := m.First(id, p, class, nil); !slices.Equal(got, pools) {
+		if got := m.First(a, nil); !slices.Equal(got, pools) {
 			t.Fatalf("without terms: got %v", got)
 		}
 	})
