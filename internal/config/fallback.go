@@ -109,10 +109,18 @@ func (l *linter) wayOut(path, name string, m *Model) {
 		}
 	}
 	for _, d := range sorted(domains) {
-		if in := domains[d]; len(in) == 1 {
-			l.warn(path, "add a fallback that fails apart from it: fallback: [{pool: NAME, evaluated: {…}}]; or, if its backends fail apart, name the domain of each: domain: NAME",
-				"all that serves model %q in the %s dialect is in failure domain %q: there is no way out when it fails", name, d, in[0])
+		in := domains[d]
+		if len(in) > 1 {
+			continue
 		}
+		out := "there is no way out when it fails"
+		for other, elsewhere := range domains {
+			if other != d && (len(elsewhere) > 1 || elsewhere[0] != in[0]) {
+				out = "when it fails, only what can be put into another dialect goes on"
+			}
+		}
+		l.warn(path, "add a fallback that fails apart from it: fallback: [{pool: NAME, evaluated: {…}}]; or, if its backends fail apart, name the domain of each: domain: NAME",
+			"all that serves model %q in the %s dialect is in failure domain %q: %s", name, d, in[0], out)
 	}
 }
 

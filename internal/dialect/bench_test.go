@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"testing"
+	"time"
 
 	"sluice"
 	"sluice/internal/wire"
@@ -38,54 +39,70 @@ func chunks64(of wire.Dialect) []byte {
 
 // passed moves a stream through framing and tap alone, as a client of the backend's own
 // dialect gets it.
-func passed(b testing.TB, op wire.Operation, stream []byte) (n int) {
-	tap := wire.NewTap(op, wire.TapOptions{StripUsage: true})
+func passed(t testing.TB, from *codec, stream []byte) {
+	tap := wire.NewTap(from.op, wire.TapOptions{StripUsage: true})
 	events := wire.NewEvents(bytes.NewReader(stream), 0)
 	for {
 		ev, err := events.Next()
 		if err != nil {
-			b.Fatal(err)
+			t.Fatal(err)
 		}
-		step := tap.Event(ev)
-		if n += len(step.Out); step.Terminal {
-			return n
+		if tap.Event(ev).Terminal {
+			return
 		}
 	}
 }
 
-// BenchmarkStream64 compares the CPU of a stream of 64 texts that passes with that of
-// one that is translated.
+// translated moves it on into the client's dialect.
+func translated(t testing.TB, from, to *codec, stream []byte) {
+	tap := wire.NewTap(from.op, wire.TapOptions{})
+	s := NewStream(from.op, to.op, StreamOptions{Told: true, Now: made, Usage: func() sluice.Usage { return sluice.Usage{Input: 100, Output: 64} }})
+	events := wire.NewEvents(bytes.NewReader(stream), 0)
+	for {
+		ev, err := events.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		step := tap.Event(ev)
+		if _, err := s.Event(&ev, step.Terminal); err != nil {
+			t.Fatal(err)
+		}
+		if step.Terminal {
+			return
+		}
+	}
+}
+
+var directions = []struct{ from, to *codec }{{&openai, &anthropic}, {&anthropic, &openai}}
+
+// BenchmarkStream64 takes a stream of 64 texts through both by turns, so that their
+// ratio, x-passed, is of one run. It is to be at most 2.
 func BenchmarkStream64(b *testing.B) {
-	for _, c := range []struct{ from, to *codec }{{&openai, &anthropic}, {&anthropic, &openai}} {
-		stream := chunks64(c.from.dialect)
-		b.Run(string(c.from.dialect)+"/passed", func(b *testing.B) {
-			b.ReportAllocs()
+	for _, d := range directions {
+		b.Run("from-"+string(d.from.dialect), func(b *testing.B) {
+			stream := chunks64(d.from.dialect)
+			var pass, translate time.Duration
 			for b.Loop() {
-				passed(b, c.from.op, stream)
+				start := time.Now()
+				passed(b, d.from, stream)
+				between := time.Now()
+				translated(b, d.from, d.to, stream)
+				pass, translate = pass+between.Sub(start), translate+time.Since(between)
 			}
+			b.ReportMetric(float64(translate)/float64(pass), "x-passed")
+			b.ReportMetric(float64(pass)/float64(b.N), "ns-passed")
+			b.ReportMetric(float64(translate)/float64(b.N), "ns-translated")
 		})
-		b.Run(string(c.from.dialect)+"/translated", func(b *testing.B) {
-			b.ReportAllocs()
-			o := StreamOptions{Told: true, Now: made, Usage: func() sluice.Usage { return sluice.Usage{Input: 100, Output: 64} }}
-			for b.Loop() {
-				tap := wire.NewTap(c.from.op, wire.TapOptions{})
-				s := NewStream(c.from.op, c.to.op, o)
-				events := wire.NewEvents(bytes.NewReader(stream), 0)
-				for {
-					ev, err := events.Next()
-					if err != nil {
-						b.Fatal(err)
-					}
-					step := tap.Event(ev)
-					if _, err := s.Event(&ev, step.Terminal); err != nil {
-						b.Fatal(err)
-					}
-					if step.Terminal {
-						break
-					}
-				}
-			}
-		})
+	}
+}
+
+// What a stream's translation allocates does not grow with its events.
+func TestStreamAllocations(t *testing.T) {
+	for _, d := range directions {
+		stream := chunks64(d.from.dialect)
+		if n := testing.AllocsPerRun(20, func() { translated(t, d.from, d.to, stream) }); n > 48 {
+			t.Errorf("64 texts from %s allocate %v times, want at most 48", d.from.dialect, n)
+		}
 	}
 }
 
