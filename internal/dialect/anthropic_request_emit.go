@@ -39,17 +39,19 @@ type anthropicEmitter struct {
 // system writes the instructions: those of before the conversation, and those of
 // within it, which are moved there.
 func (e *anthropicEmitter) system() {
-	all := e.r.System
+	var list []Part
+	add := func(parts []Part) {
+		for _, p := range parts {
+			if p.Text != "" {
+				list = append(list, p)
+			}
+		}
+	}
+	add(e.r.System)
 	for i := range e.r.Messages {
 		if m := &e.r.Messages[i]; m.Role == System {
 			e.rep.tell(FeatureWithin, fmt.Sprintf("messages[%d]", m.at.message))
-			all = append(all[:len(all):len(all)], m.Parts...)
-		}
-	}
-	var list []Part
-	for _, p := range all {
-		if p.Text != "" {
-			list = append(list, p)
+			add(m.Parts)
 		}
 	}
 	switch {

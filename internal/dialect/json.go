@@ -72,9 +72,17 @@ func (c *content[T]) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	return d.SkipValue()
 }
 
-// is reports whether a raw value is one of the literals.
+// is reports whether a raw value is one of the literals, which have no white space.
 func is(v jsontext.Value, literals ...string) bool {
-	return slices.Contains(literals, string(v))
+	const longest = 64
+	if len(literals) == 0 || len(v) > longest {
+		return false
+	}
+	if slices.Contains(literals, string(v)) {
+		return true
+	}
+	v = v.Clone()
+	return v.Compact() == nil && slices.Contains(literals, string(v))
 }
 
 // null reports a value that is left out or null.

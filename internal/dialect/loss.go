@@ -34,20 +34,25 @@ type Loss struct {
 // the request.
 type Report []Loss
 
-// add notes a loss, once for each path.
+// add notes a loss, once for each path. Of those beyond maxLosses only the first
+// refusal counts, in the place of another.
 func (r *Report) add(l Loss) {
+	refused := false
 	for _, have := range *r {
 		if have.Path == l.Path && have.Fate == l.Fate {
 			return
 		}
+		refused = refused || have.Fate == Refused
 	}
-	if len(*r) < maxLosses || l.Fate == Refused {
+	switch n := len(*r); {
+	case n < maxLosses:
 		*r = append(*r, l)
+	case l.Fate == Refused && !refused:
+		(*r)[n-1] = l
 	}
 }
 
-// maxLosses bounds the losses that are told of one request. A refusal is told
-// whatever there was before it.
+// maxLosses bounds the losses that are told of one request.
 const maxLosses = 64
 
 func (r Report) sort() {

@@ -3,6 +3,7 @@ package dialect
 import (
 	"maps"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -244,6 +245,8 @@ func TestWhatMattersIsRefused(t *testing.T) {
 func TestNothingIsAsked(t *testing.T) {
 	for _, body := range []string{
 		chat + `,"n":1,"seed":null,"logprobs":false,"presence_penalty":0,"frequency_penalty":0.0,"logit_bias":{},"store":false,"modalities":["text"],"verbosity":"medium","metadata":{},"new_thing":null,"service_tier":"auto","response_format":{"type":"text"},"stream_options":null,"tools":null,"tool_choice":null,"stop":null,"user":""}`,
+		chat + `,"modalities" : [ "text" ], "logit_bias" : { } }`,
+		turn(`{"type":"document","citations" : { "enabled" : false },"source":{"type":"base64","media_type":"application/pdf","data":"AAAA"}}`),
 		asked + `,"service_tier":"auto","speed":"standard","thinking":null,"tool_choice":null,"mcp_servers":[],"new_thing":null,"system":""}`,
 	} {
 		op := wire.Chat
@@ -265,7 +268,7 @@ func TestReportIsBounded(t *testing.T) {
 	}
 	b.WriteString(`{"role":"user","content":"x","a\"b\r\n,=é` + strings.Repeat("z", 200) + `":1}]}`)
 	tr := translate(t, wire.Chat, b.String(), nil, true)
-	if len(tr.Report) > maxLosses+1 || len(tr.Report.Paths()) > maxHeader+32 {
+	if len(tr.Report) > maxLosses || len(tr.Report.Paths()) > maxHeader+32 {
 		t.Errorf("%d losses are told, in %d bytes", len(tr.Report), len(tr.Report.Paths()))
 	}
 	if tr.Err == nil || !strings.HasPrefix(tr.Err.Param, "messages[500].a?b????") || len(tr.Err.Param) > 100 {
@@ -274,6 +277,31 @@ func TestReportIsBounded(t *testing.T) {
 	for _, c := range tr.Report.Paths() {
 		if c < ' ' || c > '~' {
 			t.Errorf("%q stands in a header", c)
+		}
+	}
+}
+
+// A request that has as many losses as it has room for costs no more than its size.
+func TestLossesCostNoMoreThanTheirBytes(t *testing.T) {
+	for _, message := range []string{
+		`{"role":"user","content":"x","u":1},`,
+		`{"role":"system","content":"x"},{"role":"user","content":[{"type":"text","text":"x","prompt_cache_breakpoint":{}}]},`,
+		`{"role":"assistant","tool_calls":[{"id":"a b","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"a b","content":"r"},`,
+	} {
+		took := func(n int) float64 {
+			body := []byte(`{"model":"m","messages":[` + strings.Repeat(message, n) + `{"role":"user","content":"x"}]}`)
+			h, err := wire.Scan(wire.Chat, body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			Translate(h, body, nil, wire.Anthropic, Options{Warn: true})
+			runtime.ReadMemStats(&after)
+			return float64(after.TotalAlloc-before.TotalAlloc) / float64(len(body))
+		}
+		if few, many := took(500), took(10_000); many > 3*few {
+			t.Errorf("%s: 10,000 of them allocate %.0f bytes for each of theirs, and 500 %.0f", message, many, few)
 		}
 	}
 }
