@@ -4,6 +4,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"sluice"
@@ -55,6 +56,7 @@ func TestLimitsInShadow(t *testing.T) {
 			wg.Go(func() { r.do(askOf("")) })
 		}
 		wg.Wait()
+		synctest.Wait() // a record comes after the answer
 		held := 0
 		for _, rec := range r.records[len(r.records)-3:] {
 			if rec.Would != nil && rec.Would.Reason == sluice.ConcurrencyLimited {
