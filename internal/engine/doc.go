@@ -69,6 +69,11 @@
 // and deadline. A further attempt queues from the end of the last one, with a wait
 // of its own.
 //
+// Where nothing serves a request now, but a backend that is well asked to be left alone
+// for less than the request may wait (429), it joins that one's queue; the attempt that
+// was refused so waits there too. An open breaker is not waited for: nobody knows when
+// it closes.
+//
 // # Dialects
 //
 // A backend of another dialect than the client's may serve a request that can be put

@@ -106,7 +106,9 @@
 //
 // Five, since a backend that fails one attempt in ten fails three in a row once in a
 // thousand attempts, and five once in 100,000. An attempt that began before the breaker
-// opened is no news when it ends after that.
+// opened is no news when it ends after that, but for one thing: where it opened by
+// share, failures in a row among these say that the backend answers nothing at all, so
+// that it is not taken back for want of another. One that is, is as if it had not opened.
 //
 // An open breaker lets nothing through for Cooldown = 10 s, and then one real request,
 // the probe, which [Ease] gives to it before any other. A failure begins another
