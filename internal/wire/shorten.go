@@ -13,12 +13,7 @@ import (
 // Nothing is forwarded after it.
 func (t *Tap) Shorten(last Event, u sluice.Usage, withUsage bool) []byte {
 	t.done = true
-	if t.op.Dialect() == Anthropic {
-		t.finish = "max_tokens"
-		return shortenMessage(last.Data, u)
-	}
-	t.finish = "length"
-	return append(t.shortenChunks(last.Data, u, withUsage), t.terminal()...)
+	return append(t.by.shorten(t, last, u, withUsage), t.by.marker...)
 }
 
 // DeliveredBytes is how many bytes of text Delivered counts.
@@ -31,7 +26,8 @@ func (t *Tap) DeliveredBytes() (n int64) {
 
 // shortenChunks are the chunks of an OpenAI stream that end its choice, alike to the
 // one before.
-func (t *Tap) shortenChunks(last []byte, u sluice.Usage, withUsage bool) []byte {
+func (t *Tap) shortenChunks(last Event, u sluice.Usage, withUsage bool) []byte {
+	t.finish = "length"
 	var head struct {
 		ID      json.RawMessage `json:"id,omitempty"`
 		Object  json.RawMessage `json:"object,omitempty"`
@@ -42,8 +38,8 @@ func (t *Tap) shortenChunks(last []byte, u sluice.Usage, withUsage bool) []byte 
 	var index struct {
 		Choices []struct{ Index int64 }
 	}
-	_ = json.Unmarshal(last, &head) // it has been read already; what does not parse is left out
-	_ = json.Unmarshal(last, &index)
+	_ = json.Unmarshal(last.Data, &head) // it has been read already; what does not parse is left out
+	_ = json.Unmarshal(last.Data, &index)
 	choice := map[string]any{"index": int64(0), "finish_reason": "length", "delta": struct{}{}}
 	if len(index.Choices) > 0 {
 		choice["index"] = index.Choices[0].Index
@@ -76,19 +72,19 @@ func (t *Tap) shortenChunks(last []byte, u sluice.Usage, withUsage bool) []byte 
 
 // shortenMessage are the events of an Anthropic stream that close the block that is
 // open and the message.
-func shortenMessage(last []byte, u sluice.Usage) (out []byte) {
+func (t *Tap) shortenMessage(last Event, u sluice.Usage, _ bool) (out []byte) {
+	t.finish = "max_tokens"
 	var e struct {
 		Type  string
 		Index int64
 	}
-	if json.Unmarshal(last, &e) == nil && (e.Type == "content_block_delta" || e.Type == "content_block_start") {
+	if json.Unmarshal(last.Data, &e) == nil && (e.Type == "content_block_delta" || e.Type == "content_block_start") {
 		out = appendJSONEvent(out, "content_block_stop", map[string]any{"type": "content_block_stop", "index": e.Index})
 	}
-	out = appendJSONEvent(out, "message_delta", map[string]any{
+	return appendJSONEvent(out, "message_delta", map[string]any{
 		"type": "message_delta", "delta": map[string]any{"stop_reason": "max_tokens", "stop_sequence": nil},
 		"usage": map[string]int64{"output_tokens": int64(u.OutputTotal())},
 	})
-	return AppendEvent(out, "message_stop", []byte(`{"type":"message_stop"}`))
 }
 
 func appendJSONEvent(out []byte, name string, v any) []byte {

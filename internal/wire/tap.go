@@ -44,6 +44,7 @@ const (
 type Tap struct {
 	op Operation
 	o  TapOptions
+	by *reading
 
 	counters   [numOutputKinds]estimate.Counter
 	lastKind   outputKind
@@ -82,7 +83,7 @@ func NewTap(op Operation, o TapOptions) *Tap {
 	if o.Ceiling <= 0 {
 		o.Ceiling = DefaultCeiling
 	}
-	return &Tap{op: op, o: o}
+	return &Tap{op: op, o: o, by: readingOf(op)}
 }
 
 // Event takes the next event of a streamed answer. An event that the end of the
@@ -103,11 +104,7 @@ func (t *Tap) Event(e Event) Step {
 	}
 	t.seen = noted{calls: t.toolCalls}
 	mended := t.mended
-	if t.op.Dialect() == Anthropic {
-		s = t.anthropicEvent(e)
-	} else {
-		s = t.openaiEvent(e)
-	}
+	s = t.by.event(t, e)
 	if t.fresh { // an event's own text is in its figures, whichever comes first in it
 		t.fresh = false
 		t.cover(t.Delivered())
@@ -163,32 +160,15 @@ func (t *Tap) End(cause error) Step {
 		return Step{Err: &sluice.Error{Kind: sluice.KindUpstream, Reason: sluice.UpstreamTooLarge, Msg: "the upstream sent an event beyond the bound", Err: cause}}
 	}
 	clean := cause == nil || errors.Is(cause, io.EOF) || errors.Is(cause, ErrUnterminated)
-	if clean && t.complete() {
+	if clean && t.by.whole(t) {
 		t.done = true
-		return Step{Out: t.terminal(), Content: true, Terminal: true}
+		return Step{Out: t.by.marker, Content: true, Terminal: true}
 	}
 	t.failed = true
 	return Step{Err: &sluice.Error{
 		Kind: sluice.KindUpstream, Reason: sluice.UpstreamTruncated,
 		Msg: "the upstream ended the stream before the answer was complete", Err: cause,
 	}}
-}
-
-// complete reports whether the answer has all but its terminal marker: a finish
-// reason for every choice, or a stop reason and the usage that comes with it.
-func (t *Tap) complete() bool {
-	if t.op.Dialect() == Anthropic {
-		return t.finish != "" && t.final
-	}
-	return t.begun != (choiceSet{}) && t.begun == t.ended
-}
-
-// terminal is the dialect's terminal marker.
-func (t *Tap) terminal() []byte {
-	if t.op.Dialect() == Anthropic {
-		return AppendEvent(nil, "message_stop", []byte(`{"type":"message_stop"}`))
-	}
-	return []byte("data: [DONE]\n\n")
 }
 
 // malformed is the error for an event or body that its dialect does not allow.
@@ -202,13 +182,10 @@ func malformed(err error) *sluice.Error {
 func (t *Tap) Body(b []byte) ([]byte, error) {
 	l := lexer{b: b, lax: true}
 	var err *sluice.Error
-	switch {
-	case t.op == CountTokens:
+	if t.op == CountTokens {
 		l.skip() // its only figure is for the client
-	case t.op.Dialect() == Anthropic:
-		err = t.anthropicBody(&l)
-	default:
-		err = t.openaiBody(&l)
+	} else {
+		err = t.by.body(t, &l)
 	}
 	l.end()
 	switch {
@@ -357,7 +334,7 @@ func (t *Tap) ToolCalls() int64 { return t.toolCalls }
 // Finished reports whether the answer is complete: its terminal marker has been
 // seen, or in the OpenAI dialect a finish reason for every choice.
 func (t *Tap) Finished() bool {
-	return t.done || t.op.Dialect() == OpenAI && t.complete()
+	return t.done || t.by.unmarked && t.by.whole(t)
 }
 
 // Mended is how many events had bytes that are no UTF-8, which were replaced.
