@@ -235,7 +235,7 @@ func (t *turn) wholeOf(a *attempt, body []byte) ([]byte, error) {
 // a client of another dialect, its status and message.
 func (t *turn) passOn(a *attempt, ans *upstream.Answer, ref *wire.Refusal) {
 	if a.to == nil {
-		a.pass = &Passed{Status: ans.Status, Header: ans.Header, Body: ans.Refusal}
+		a.pass = &Passed{Status: ans.Status, Header: ans.Header, Body: ref.Body(a.said.Op.Dialect(), ans.Refusal)}
 		return
 	}
 	switch ans.Status {

@@ -70,12 +70,12 @@ func (r *Refusal) classify() {
 		if r.Status == http.StatusServiceUnavailable {
 			r.Reason = sluice.UpstreamError
 		}
-	case r.Status >= 500:
+	case r.Status >= 500, r.Status == http.StatusFailedDependency: // TGI and Bedrock: the model failed
 		r.Retryable = true
 	case r.Status >= 400:
 		r.Reason, r.Pass = sluice.UpstreamRefused, true
 		r.Kind = sluice.KindInvalid
-		r.Context = r.says("context_length_exceeded") || r.Status == http.StatusRequestEntityTooLarge ||
+		r.Context = r.says("context_length_exceeded") || r.says("exceed_context_size_error") || r.Status == http.StatusRequestEntityTooLarge ||
 			r.tells("context length") || r.tells("prompt is too long") || r.tells("context window") || r.tells("maximum context")
 	}
 }
@@ -84,7 +84,7 @@ func (r *Refusal) says(word string) bool { return r.Type == word || r.Code == wo
 
 // tells looks into the message where providers give no code.
 func (r *Refusal) tells(phrase string) bool {
-	return r.Status == http.StatusBadRequest && strings.Contains(strings.ToLower(r.Message), phrase)
+	return (r.Status == http.StatusBadRequest || r.Status == http.StatusUnprocessableEntity) && strings.Contains(strings.ToLower(r.Message), phrase)
 }
 
 // quota reports that the account's money or allowance is spent, which waiting a
@@ -138,23 +138,39 @@ func (l *lexer) errorObject() *sluice.Error {
 }
 
 // upstreamError is an error that came inside an answer whose status said success.
-// Its message is the provider's answer to this request and is told.
+// Its message is the provider's answer to this request and is told, but where it is of
+// the operator's account or credential.
 func upstreamError(kind, code, message string) *sluice.Error {
 	r := Refusal{Type: kind, Code: code, Message: message}
 	e := &sluice.Error{Kind: sluice.KindUpstream, Reason: sluice.UpstreamError, Msg: "the upstream failed inside the answer", Err: &upstreamWords{kind, code, message}}
-	if message != "" {
-		e.Msg += ": " + clip(message, maxWord)
-	}
 	switch {
 	case r.says("overloaded_error"), r.says("overloaded"), r.says("slow_down"), r.says("503"), r.says("529"),
-		r.says("rate_limit_error"), r.says("rate_limit_exceeded"), r.says("429"):
+		r.says("rate_limit_error"), r.says("rate_limit_exceeded"):
 		e.Kind, e.Reason = sluice.KindOverloaded, sluice.UpstreamLimited
-	case r.says("timeout_error"), r.says("504"):
+	case r.says("timeout_error"):
 		e.Kind, e.Reason = sluice.KindTimeout, sluice.UpstreamTimeout
-	case r.says("invalid_request_error"), r.says("BadRequestError"), r.says("400"), r.says("context_length_exceeded"):
+	case r.says("invalid_request_error"), r.says("BadRequestError"), r.says("context_length_exceeded"), r.says("validation"):
 		e.Kind, e.Reason = sluice.KindInvalid, sluice.UpstreamRefused
+	default:
+		if r.Status = statusOf(code); r.Status != 0 {
+			r.classify()
+			e.Kind, e.Reason = r.Kind, r.Reason
+		}
+	}
+	if message != "" && !r.Park {
+		e.Msg += ": " + clip(message, maxWord)
 	}
 	return e
+}
+
+// statusOf is the HTTP status that a code is, 0 if it is none: vLLM, SGLang, llama.cpp
+// and OpenRouter write the one that an answer would have had.
+func statusOf(code string) int {
+	n, err := strconv.Atoi(code)
+	if err != nil || n < 400 || n > 599 {
+		return 0
+	}
+	return n
 }
 
 // readError reads an error body: {"error":{…}}, {"error":"…"}, or the bare object
@@ -166,7 +182,7 @@ func (l *lexer) readError() (kind, code, message string) {
 			if !l.null() {
 				kind, code, message = l.errorMember()
 			}
-		case "type":
+		case "type", "error_type": // the latter is TGI's
 			if w := l.scalar(maxWord); kind == "" && w != "error" {
 				kind = w
 			}
@@ -175,7 +191,7 @@ func (l *lexer) readError() (kind, code, message string) {
 				code = w
 			}
 		case "message", "detail":
-			if w := l.scalar(maxMessage); message == "" {
+			if w := l.saying(); message == "" {
 				message = w
 			}
 		default:
@@ -194,12 +210,12 @@ func (l *lexer) errorMember() (kind, code, message string) {
 		switch string(l.key(&o)) {
 		case "type":
 			kind = l.scalar(maxWord)
-		case "code", "error_code":
+		case "code", "error_code", "http_status_code": // the last is TGI's
 			if w := l.scalar(maxWord); w != "" {
 				code = w
 			}
 		case "message":
-			message = l.scalar(maxMessage)
+			message = l.saying()
 		case "details":
 			if l.ws() == '{' {
 				if _, c, _ := l.errorMember(); c != "" {

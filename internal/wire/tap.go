@@ -93,6 +93,10 @@ func (t *Tap) Event(e Event) Step {
 		return Step{}
 	}
 	if len(e.Data) == 0 { // a comment, a blank line or an event that clients do not dispatch
+		if err := t.bareError(e); err != nil {
+			t.failed = true
+			return Step{Err: err}
+		}
 		if e.Unterminated {
 			return Step{}
 		}

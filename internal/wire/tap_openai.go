@@ -15,6 +15,7 @@ type openaiChunk struct {
 	cuts    [2]cut // members that may have to go: usage and a null error
 	numCuts int
 	err     *sluice.Error
+	odd     oddChunk
 }
 
 // cut is a member of the top-level object.
@@ -41,13 +42,14 @@ func (t *Tap) openaiEvent(e Event) Step {
 	var c openaiChunk
 	t.openaiObject(&l, &c)
 	l.end()
-	switch {
+	if string(e.Name) == "error" {
+		c.odd.failed = true
+	}
+	switch err := c.failure(); {
 	case l.err != nil:
 		return Step{Err: malformed(l.err)}
-	case c.err != nil:
-		return Step{Err: c.err}
-	case string(e.Name) == "error":
-		return Step{Err: upstreamError("", "", "")}
+	case err != nil:
+		return Step{Err: err}
 	}
 	only := c.usage && c.choices == 0
 	if c.usage && (only || t.begun == t.ended) {
@@ -64,14 +66,14 @@ func (t *Tap) openaiEvent(e Event) Step {
 func (t *Tap) openaiObject(l *lexer, c *openaiChunk) {
 	for o := l.object(); l.member(&o); {
 		c.members++
-		switch string(l.key(&o)) {
+		switch key := l.key(&o); string(key) {
 		case "choices":
 			t.openaiChoices(l, c)
 		case "usage":
 			var f openaiFigures
 			if f.read(l) {
 				c.usage = true
-				t.report(f.usage(t.o.Ceiling))
+				t.figures(&f)
 			}
 			c.cut(l, &o, true)
 		case "error":
@@ -80,40 +82,15 @@ func (t *Tap) openaiObject(l *lexer, c *openaiChunk) {
 			} else {
 				c.err = l.errorObject()
 			}
-		case "x_groq":
-			t.groq(l, c)
 		case "model":
 			l.keepWord(&t.model)
 		case "service_tier":
 			l.keepWord(&t.tier)
 		default:
-			l.skip()
+			t.oddMember(l, c, key)
 		}
 	}
-}
-
-// groq reads Groq's own member: usage stands there, or why the stream stopped.
-func (t *Tap) groq(l *lexer, c *openaiChunk) {
-	if l.ws() != '{' {
-		l.skip()
-		return
-	}
-	for o := l.object(); l.member(&o); {
-		switch string(l.key(&o)) {
-		case "usage":
-			var f openaiFigures
-			if f.read(l) {
-				t.report(f.usage(t.o.Ceiling))
-				t.final = true
-			}
-		case "error":
-			if !l.null() {
-				c.err = l.errorObject()
-			}
-		default:
-			l.skip()
-		}
-	}
+	t.timed(c)
 }
 
 func (t *Tap) openaiChoices(l *lexer, c *openaiChunk) {
@@ -148,9 +125,14 @@ func (t *Tap) openaiChoice(l *lexer, c *openaiChunk) {
 			if l.ws() == '"' {
 				if w := l.wordOr(""); w != "" {
 					t.finish, ended = w, true
+					c.odd.failed = c.odd.failed || w == "error"
 				}
 			} else {
 				l.skip()
+			}
+		case "error":
+			if !l.null() {
+				c.err = l.errorObject()
 			}
 		default:
 			l.skip()
@@ -345,5 +327,5 @@ func (t *Tap) spliced(e Event, c *openaiChunk) []byte {
 func (t *Tap) openaiBody(l *lexer) *sluice.Error {
 	var c openaiChunk
 	t.openaiObject(l, &c)
-	return c.err
+	return c.failure()
 }

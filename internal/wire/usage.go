@@ -28,6 +28,9 @@ type openaiFigures struct {
 	prompt, completion, total         int64
 	cached, cacheWrite, cacheWrite12h int64
 	audioIn, reasoning, audioOut      int64
+	searches                          int64
+	tier                              string
+	billed                            bool // prompt and completion are what is billed, whatever the total says
 }
 
 // read reads a usage object; false if it is null or no object.
@@ -37,26 +40,29 @@ func (f *openaiFigures) read(l *lexer) bool {
 		return false
 	}
 	for o := l.object(); l.member(&o); {
-		switch string(l.key(&o)) {
+		switch key := l.key(&o); string(key) {
 		case "prompt_tokens", "input_tokens":
-			f.prompt, _ = l.figure()
+			f.take(l, &f.prompt)
 		case "completion_tokens", "output_tokens":
-			f.completion, _ = l.figure()
+			f.take(l, &f.completion)
 		case "total_tokens":
 			f.total, _ = l.figure()
-		case "prompt_cache_hit_tokens": // DeepSeek
-			if v, ok := l.figure(); ok && f.cached == 0 {
-				f.cached = v
-			}
 		case "prompt_tokens_details", "input_tokens_details":
 			f.details(l, true)
 		case "completion_tokens_details", "output_tokens_details":
 			f.details(l, false)
 		default:
-			l.skip()
+			f.odd(l, key)
 		}
 	}
 	return l.err == nil
+}
+
+// take reads a figure unless what is billed has been told.
+func (f *openaiFigures) take(l *lexer, v *int64) {
+	if n, _ := l.figure(); !f.billed {
+		*v = n
+	}
 }
 
 func (f *openaiFigures) details(l *lexer, input bool) {
@@ -94,8 +100,11 @@ func (f *openaiFigures) details(l *lexer, input bool) {
 // larger than prompt and completion gives them away.
 func (f openaiFigures) usage(ceiling sluice.Tokens) sluice.Usage {
 	c := clamp{ceiling: int64(ceiling)}
-	for _, v := range []*int64{&f.prompt, &f.completion, &f.total, &f.cached, &f.cacheWrite, &f.cacheWrite12h, &f.audioIn, &f.reasoning, &f.audioOut} {
+	for _, v := range []*int64{&f.prompt, &f.completion, &f.total, &f.cached, &f.cacheWrite, &f.cacheWrite12h, &f.audioIn, &f.reasoning, &f.audioOut, &f.searches} {
 		c.figure(v)
+	}
+	if f.billed {
+		f.total = 0
 	}
 	input, inside, beside := f.prompt, f.reasoning, int64(0)
 	if extra := f.total - f.prompt - f.completion; f.total > 0 && !c.hit {
@@ -123,6 +132,7 @@ func (f openaiFigures) usage(ceiling sluice.Tokens) sluice.Usage {
 	u.Reasoning = c.part(inside, &rest) + sluice.Tokens(beside)
 	u.AudioOutput = c.part(f.audioOut, &rest)
 	u.Output = sluice.Tokens(rest)
+	u.WebSearches, u.ServiceTier = f.searches, tier(f.tier)
 	u.Anomalous = c.hit
 	return u
 }
