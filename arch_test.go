@@ -75,6 +75,7 @@ var bannedNames = []string{"util", "utils", "common", "types", "core", "models",
 // has a line for each.
 var thirdParty = []string{
 	"github.com/alecthomas/kong",
+	"github.com/aws/aws-sdk-go-v2",
 	"github.com/danielgtaylor/huma/v2",
 	"github.com/go-json-experiment/json",
 	"github.com/goccy/go-yaml",
@@ -84,6 +85,7 @@ var thirdParty = []string{
 	"github.com/pressly/goose/v3",
 	"github.com/prometheus/client_golang",
 	"github.com/tiktoken-go/tokenizer",
+	"golang.org/x/oauth2",
 	"golang.org/x/sys",
 	"modernc.org/sqlite",
 }

@@ -54,6 +54,7 @@ type attempt struct {
 	denied     string // why none did all the same
 	parked     bool   // the operator's account or credential is of no use for now
 	keyed      bool   // it failed for its credential, and another may do
+	unkeyed    bool   // it was not made: there was no credential
 	overload   bool   // the backend is short of capacity
 	pass       *Passed
 }
@@ -130,9 +131,10 @@ func (t *turn) prepare(ctx context.Context, a *attempt) (req outgoing, ok bool) 
 		return req, false
 	}
 	edit := t.edit(a)
+	path, header := t.address(a, &edit)
 	t.kept = t.kept || a.target.KeepsBody()
 	req = outgoing{dropped: t.dropped(a, edit), Request: upstream.Request{
-		Path: a.said.Op.Path(), Pieces: a.pieces(edit), Header: t.header(a), Stream: t.r.Head.Stream, Key: a.place.Key,
+		Path: path, Pieces: a.pieces(edit), Header: header, Stream: t.r.Head.Stream, Key: a.place.Key,
 	}}
 	a.sent = true
 	a.times.sent = time.Now()
@@ -222,7 +224,7 @@ func (t *turn) edit(a *attempt) wire.Edit {
 // pieces is what this backend is sent. The client's own bytes where nothing differs.
 func (a *attempt) pieces(e wire.Edit) [][]byte {
 	h := a.said
-	if e.Model == h.Model && e.MaxOutput == 0 && e.CacheSalt == "" && !e.LegacyMaxTokens && (!e.IncludeUsage || h.IncludeUsage && !e.ContinuousUsage) {
+	if !placed(&e) && e.Model == h.Model && e.MaxOutput == 0 && e.CacheSalt == "" && !e.LegacyMaxTokens && (!e.IncludeUsage || h.IncludeUsage && !e.ContinuousUsage) {
 		return [][]byte{a.body}
 	}
 	return h.Pieces(a.body, e)
@@ -264,6 +266,7 @@ func (t *turn) lost(ctx context.Context, a *attempt, err error) {
 func (t *turn) fail(a *attempt, e *upstream.Error) {
 	a.sent = e.Sent
 	a.failure = e.Public()
+	a.unkeyed, a.keyed = e.Credential, e.Credential
 	a.again = !a.content && (e.Reason != sluice.UpstreamTooLarge || t.r.Head.Stream) // another would answer as much in one piece
 }
 

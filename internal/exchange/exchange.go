@@ -153,7 +153,7 @@ func (t *turn) next(ctx context.Context, a *attempt) bool {
 // result is what the engine is told of a failed attempt.
 func (a *attempt) result(u sluice.Usage, high sluice.Nano) engine.Result {
 	why := a.failure.Reason
-	if a.parked { // to the engine it is a backend that has refused for its credential
+	if a.parked || a.unkeyed { // to the engine it is a backend that has refused for its credential
 		why = sluice.UpstreamLimited
 	}
 	return engine.Result{Reason: why, RetryAfter: a.retryAfter, Overload: a.overload, Credential: a.keyed, Usage: u, Cost: high}

@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+
 	"sluice"
 	"sluice/internal/egress"
 )
@@ -34,7 +36,10 @@ type Options struct {
 
 // Client calls backends over connections that it keeps.
 type Client struct {
-	o Options
+	o      Options
+	signer *v4.Signer
+	tokens tokens
+	clocks clocks
 
 	mu         sync.Mutex
 	transports map[egress.TransportOptions]*http.Transport // guarded by mu; one for each distinct option in use
@@ -46,11 +51,12 @@ func New(o Options) *Client {
 	if o.MaxAnswer <= 0 {
 		o.MaxAnswer = DefaultMaxAnswer
 	}
-	return &Client{o: o, transports: make(map[egress.TransportOptions]*http.Transport), clears: make(map[egress.TransportOptions]*egress.Clear)}
+	return &Client{o: o, signer: v4.NewSigner(), transports: make(map[egress.TransportOptions]*http.Transport), clears: make(map[egress.TransportOptions]*egress.Clear)}
 }
 
-// Close ends the idle connections. Answers that are still read are not touched.
+// Close ends the calls of token endpoints and the idle connections. Answers that are still read are not touched.
 func (c *Client) Close() error {
+	c.tokens.close()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, t := range c.transports {
@@ -87,18 +93,32 @@ func (c *Client) transport(o egress.TransportOptions) *http.Transport {
 // Request is one attempt.
 type Request struct {
 	Method string      // empty means POST
-	Path   string      // below the base URL, such as /chat/completions
+	Path   string      // below the base URL, escaped, with its query, such as /chat/completions: see Target.At
 	Body   []byte      // not changed, and not kept after the answer is closed
 	Pieces [][]byte    // the body in pieces, where Body is nil
 	Header http.Header // the client's; those that may pass are sent
 	Stream bool        // events are expected
-	Key    string      // a name of the target's Keys; another, or none, sends its APIKey
+	Key    string      // a name of the target's Keys or Logins; another, or none, takes the target's own
 }
 
 // Do sends the request and waits for the headers. The error is an *Error, or,
 // where ctx itself ended, context.Cause of it, wrapped together with ErrUnsent if
 // the backend knows nothing of the request. The caller closes the answer.
 func (c *Client) Do(ctx context.Context, t *Target, r Request) (*Answer, error) {
+	a, l, err := c.try(ctx, t, &r)
+	if err == nil && c.renews(t, l, a) {
+		a.Close()
+		a, _, err = c.try(ctx, t, &r)
+	}
+	return a, err
+}
+
+// try is Do with the credential that there is now.
+func (c *Client) try(ctx context.Context, t *Target, r *Request) (*Answer, *letter, error) {
+	l := t.letter(r)
+	if err := c.authenticate(ctx, t, r.Key, l); err != nil {
+		return nil, nil, err
+	}
 	a := &Answer{parent: ctx, max: c.o.MaxAnswer}
 	clear := t.BaseURL.Scheme == "http"
 	if !clear {
@@ -107,28 +127,24 @@ func (c *Client) Do(ctx context.Context, t *Target, r Request) (*Answer, error) 
 	a.watch = newWatch(a.expire, t.Timeouts.withDefaults(), r.Stream)
 	var err error
 	if clear {
-		err = c.sendClear(ctx, a, t, &r)
+		err = c.sendClear(ctx, a, t, l)
 	} else {
-		err = c.send(ctx, a, t, r)
+		err = c.send(ctx, a, t, l)
 	}
 	if err == nil {
 		err = a.begin(r.Stream)
 	}
 	if err != nil {
 		a.Close()
-		return nil, err
+		return nil, nil, err
 	}
-	return a, nil
+	return a, l, nil
 }
 
 // sendClear sends a request in the clear and waits for the headers.
-func (c *Client) sendClear(ctx context.Context, a *Answer, t *Target, r *Request) error {
-	method := r.Method
-	if method == "" {
-		method = http.MethodPost
-	}
+func (c *Client) sendClear(ctx context.Context, a *Answer, t *Target, l *letter) error {
 	resp, err := c.clear(t.transport()).Do(ctx, &egress.ClearRequest{
-		Method: method, Host: t.BaseURL.Host, Path: t.url(r.Path).EscapedPath(), Header: t.header(r.Header, r.Key, r.Stream), Body: r.pieces(),
+		Method: l.method, Host: l.url.Host, Path: l.url.RequestURI(), Header: l.header, Body: l.pieces,
 		Cut: &a.cut,
 	})
 	if err != nil {
@@ -144,10 +160,10 @@ func (c *Client) sendClear(ctx context.Context, a *Answer, t *Target, r *Request
 }
 
 // send does the same over TLS, where the backend may speak HTTP/2.
-func (c *Client) send(ctx context.Context, a *Answer, t *Target, r Request) error {
+func (c *Client) send(ctx context.Context, a *Answer, t *Target, l *letter) error {
 	out := new(outgoing)
 	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: out.got})
-	resp, err := c.transport(t.transport()).RoundTrip(t.request(traced, r))
+	resp, err := c.transport(t.transport()).RoundTrip(l.request(traced))
 	if err != nil {
 		err = a.failed(err)
 		if a.parent.Err() != nil && !out.sent() {
@@ -179,23 +195,17 @@ func (o *outgoing) sent() bool {
 	return t != nil && egress.Writes(t.conn) > t.before
 }
 
-func (t *Target) request(ctx context.Context, r Request) *http.Request {
-	method := r.Method
-	if method == "" {
-		method = http.MethodPost
-	}
+func (l *letter) request(ctx context.Context) *http.Request {
 	req := &http.Request{
-		Method: method,
-		URL:    t.url(r.Path),
-		Header: t.header(r.Header, r.Key, r.Stream),
-		Proto:  "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Method: l.method, URL: l.url, Header: l.header, Host: l.url.Host,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 	}
-	for _, p := range r.pieces() {
+	for _, p := range l.pieces {
 		req.ContentLength += int64(len(p))
 	}
 	if req.ContentLength > 0 {
-		req.Body = r.reader()
-		req.GetBody = func() (io.ReadCloser, error) { return r.reader(), nil }
+		req.Body = l.reader()
+		req.GetBody = func() (io.ReadCloser, error) { return l.reader(), nil }
 	} else {
 		req.Body = http.NoBody
 	}
@@ -210,12 +220,12 @@ func (r *Request) pieces() [][]byte {
 }
 
 // reader reads the body.
-func (r *Request) reader() io.ReadCloser {
-	if r.Body != nil {
-		return io.NopCloser(bytes.NewReader(r.Body))
+func (l *letter) reader() io.ReadCloser {
+	if len(l.pieces) == 1 {
+		return io.NopCloser(bytes.NewReader(l.pieces[0]))
 	}
-	readers := make([]io.Reader, len(r.Pieces))
-	for i, p := range r.Pieces {
+	readers := make([]io.Reader, len(l.pieces))
+	for i, p := range l.pieces {
 		readers[i] = bytes.NewReader(p)
 	}
 	return io.NopCloser(io.MultiReader(readers...))

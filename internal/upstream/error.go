@@ -22,10 +22,13 @@ var ErrUnsent = errors.New("not sent")
 type Error struct {
 	Reason sluice.Reason
 	// Sent tells that the backend may have begun to work, and to bill.
-	Sent   bool
-	Status int    // of the answer, 0 before its headers
-	What   string // detail for people, such as the deadline that passed; no secret and nothing of the body
-	Err    error  // the cause, for logs
+	Sent bool
+	// Credential tells that the call could not be made with its credential; with another
+	// it may.
+	Credential bool
+	Status     int    // of the answer, 0 before its headers
+	What       string // detail for people, such as the deadline that passed; no secret and nothing of the body
+	Err        error  // the cause, for logs
 }
 
 func (e *Error) Error() string {
@@ -52,6 +55,7 @@ var messages = map[sluice.Reason]string{
 	sluice.UpstreamTooLarge:  "the backend sent more than the bound",
 	sluice.UpstreamRedirect:  "the backend sent a redirect, which is not followed",
 	sluice.UpstreamError:     "the backend failed",
+	sluice.UpstreamRefused:   "the gateway has no valid credential for the backend now",
 }
 
 // Public is the error as a client may see it.

@@ -13,11 +13,13 @@ const (
 	hAccept           = "Accept"
 	hAcceptEncoding   = "Accept-Encoding"
 	hAnthropicVersion = "Anthropic-Version"
+	hAPIKey           = "Api-Key"
 	hAuthorization    = "Authorization"
 	hContentType      = "Content-Type"
 	hLoadFormat       = "Endpoint-Load-Metrics-Format"
 	hUserAgent        = "User-Agent"
 	hXAPIKey          = "X-Api-Key"
+	hXGoogAPIKey      = "X-Goog-Api-Key"
 )
 
 // Values are shared by all requests: net/http does not write to them.
@@ -30,9 +32,9 @@ var (
 	valueText     = []string{"TEXT"}
 )
 
-// header builds what is sent: those of the client's headers that may pass, what
-// this package decides, and the target's own, which win.
-func (t *Target) header(client http.Header, key string, stream bool) http.Header {
+// header builds what is sent but for the credential: those of the client's headers
+// that may pass, what this package decides, and the target's own, which win.
+func (t *Target) header(client http.Header, stream bool) http.Header {
 	h := wire.RequestHeader(client)
 	h[hContentType] = valueJSON
 	h[hAccept] = valueJSON
@@ -41,19 +43,8 @@ func (t *Target) header(client http.Header, key string, stream bool) http.Header
 	}
 	h[hAcceptEncoding] = valueIdentity
 	h[hUserAgent] = valueAgent
-	secret := t.secret(key)
-	switch t.Dialect {
-	case wire.Anthropic:
-		if len(h[hAnthropicVersion]) == 0 {
-			h[hAnthropicVersion] = valueVersion
-		}
-		if !secret.Empty() {
-			h[hXAPIKey] = []string{secret.Reveal()}
-		}
-	default:
-		if !secret.Empty() {
-			h[hAuthorization] = []string{"Bearer " + secret.Reveal()}
-		}
+	if t.Dialect == wire.Anthropic && t.Service != Vertex && t.Service != Bedrock && len(h[hAnthropicVersion]) == 0 {
+		h[hAnthropicVersion] = valueVersion
 	}
 	if t.MetricsEvery > 0 {
 		h[hLoadFormat] = valueText

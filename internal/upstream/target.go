@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"sluice"
@@ -25,12 +24,20 @@ type Target struct {
 	// BaseURL is what operation paths are appended to, such as
 	// https://api.openai.com/v1. It has no query, fragment or user.
 	BaseURL *url.URL
-	// APIKey is sent as bearer token to openai, as x-api-key to anthropic. An
-	// empty one is not sent.
+	// APIKey is sent in the header that Service or Dialect has for it. An empty one is
+	// not sent.
 	APIKey sluice.Secret
 	// Keys are sent in its place to requests that name one of them.
-	Keys    map[string]sluice.Secret
+	Keys map[string]sluice.Secret
+	// Login authenticates in place of APIKey, and those of Logins requests that name one
+	// of them. A name is in Keys or in Logins.
+	Login   Login
+	Logins  map[string]Login
 	Dialect wire.Dialect
+	// Service is the cloud that it is reached through, and Project, Location and
+	// APIVersion what its addresses and signatures name.
+	Service                       Service
+	Project, Location, APIVersion string
 	// Engine names the server where it is known ("vllm", "sglang", "llamacpp",
 	// "ollama"); empty for a hosted provider.
 	Engine string
@@ -162,7 +169,7 @@ func (t *Target) Validate() error {
 		return fmt.Errorf("base_url %q has credentials: put the key in api_key", u.Redacted())
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
 		return fmt.Errorf("base_url %q has a query or fragment: end it at the version, such as /v1", u.Redacted())
-	case t.Dialect != wire.OpenAI && t.Dialect != wire.Anthropic:
+	case ofDialect[t.Dialect] == scheme{}:
 		return fmt.Errorf("dialect %q is unknown: use openai or anthropic", t.Dialect)
 	}
 	return nil
@@ -174,11 +181,6 @@ func (t *Target) secret(key string) sluice.Secret {
 		return s
 	}
 	return t.APIKey
-}
-
-// url is the address of a path below the base.
-func (t *Target) url(path string) *url.URL {
-	return &url.URL{Scheme: t.BaseURL.Scheme, Host: t.BaseURL.Host, Path: strings.TrimSuffix(t.BaseURL.Path, "/") + path}
 }
 
 func (t *Target) transport() egress.TransportOptions {

@@ -62,10 +62,16 @@ type Head struct {
 	prompt    [numPromptParts]span // by promptPart
 
 	model, streamOptions           span
+	version, betas                 span // anthropic_version, anthropic_beta
 	includeUsage, continuousUsage  span
 	streamOptionsEmpty             bool // it is {}
 	streamOptionsNull              bool
 	maxTokens, maxCompletionTokens span
 	// Their values; negative where the client wrote null.
 	maxTokensIs, maxCompletionTokensIs sluice.Tokens
+
+	inside   int // offset behind the opening brace of the request
+	members  int // of the request
+	modelAt  removable
+	streamAt removable
 }

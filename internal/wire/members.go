@@ -64,6 +64,8 @@ var members = []member{
 	{"thinking", anthropicOps, (*scanner).readThinking},
 	{"logprobs", textOps, (*scanner).readLogprobs},
 	{"cache_control", anthropicOps, needs(route.NeedCache)},
+	{"anthropic_version", anthropicOps, func(s *scanner) { _, s.h.version = s.word("anthropic_version", 64) }},
+	{"anthropic_beta", anthropicOps, func(s *scanner) { s.ws(); s.h.betas = s.skip() }},
 	{"temperature", textOps | messagesOp, sampling(route.NeedTemperature, "1")},
 	{"top_p", textOps | messagesOp, sampling(route.NeedTopP, "1")},
 	{"top_k", textOps | messagesOp, sampling(route.NeedTopK, "0", "-1")},

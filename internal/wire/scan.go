@@ -82,13 +82,23 @@ func (s *scanner) reject(param, msg string) {
 
 // request reads the top-level object.
 func (s *scanner) request() {
-	for o := s.object(); s.member(&o); {
+	o := s.object()
+	s.h.inside = s.i
+	for last := (*removable)(nil); s.member(&o); {
+		s.h.members++
 		key := s.key(&o)
+		if last != nil {
+			last.next, last = o.key.start, nil
+		}
 		if f := known(key, s.h.Op); f != nil {
 			s.ws()
 			start := s.i
 			part := promptPartOf(key)
 			f(s)
+			if r := s.h.removable(key); r != nil {
+				*r = removable{start: o.key.start, end: s.i, comma: o.comma}
+				last = r
+			}
 			if part != notPrompt {
 				s.h.prompt[part] = span{start, s.i}
 			}

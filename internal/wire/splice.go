@@ -19,6 +19,12 @@ type Edit struct {
 	MaxOutput       sluice.Tokens // bound on one choice's output: lowers or inserts the client's, and replaces a 0, which some servers take for no bound
 	CacheSalt       string        // what the engine is to set the prompt apart by in its prefix cache
 	LegacyMaxTokens bool          // the backend knows max_tokens only (Ollama, older llama.cpp): a bound is also named so
+
+	// What clouds want in another place than the provider whose dialect they speak:
+	NoModel  bool     // the address names the model: the body does not
+	NoStream bool     // the address says that it is a stream: the body does not
+	Version  string   // of Anthropic's dialect, which the body names: vertex-2023-10-16
+	Betas    []string // of Anthropic's dialect, which the body names too
 }
 
 // patch replaces the bytes of at by with.
@@ -49,12 +55,22 @@ func (h *Head) Pieces(body []byte, e Edit) [][]byte {
 func (h *Head) Splice(body []byte, e Edit) []byte { return bytes.Join(h.Pieces(body, e), nil) }
 
 // patches lists what differs, in any order and without overlaps. New members
-// follow the model, which every body has.
+// follow the model, which every body has but those whose address names it: see
+// elsewhere.
 func (h *Head) patches(p []patch, e Edit) []patch {
+	if !h.model.ok() || e.NoModel || e.NoStream {
+		return h.elsewhere(p, e)
+	}
 	if e.Model != "" && e.Model != h.Model {
 		p = append(p, patch{h.model, quoted(e.Model)})
 	}
-	insert := span{h.model.end, h.model.end}
+	return h.others(p, span{h.model.end, h.model.end}, e)
+}
+
+// others lists what differs beside the model. New members go to insert, each with a
+// comma before it.
+func (h *Head) others(p []patch, insert span, e Edit) []patch {
+	p = h.clouded(p, insert, e)
 	if e.CacheSalt != "" {
 		if h.cacheSalt.ok() {
 			p = append(p, patch{h.cacheSalt, quoted(e.CacheSalt)})

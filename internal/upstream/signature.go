@@ -1,0 +1,68 @@
+package upstream
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"sluice"
+)
+
+// signedService is what the signature says it is for.
+const signedService = "bedrock"
+
+// sign signs a call by AWS Signature Version 4: its method, path, query, headers and
+// body as they are sent. Nothing of it may change afterwards.
+func (c *Client) sign(ctx context.Context, t *Target, a *AWS, l *letter) error {
+	body := sha256.New()
+	size := int64(0)
+	for _, p := range l.pieces {
+		body.Write(p)
+		size += int64(len(p))
+	}
+	l.signed = c.clocks.now(t.BaseURL.Host)
+	r := &http.Request{Method: l.method, URL: l.url, Host: l.url.Host, Header: l.header, ContentLength: size}
+	err := c.signer.SignHTTP(ctx, aws.Credentials{AccessKeyID: a.KeyID, SecretAccessKey: a.Secret.Reveal(), SessionToken: a.Session.Reveal()},
+		r, hex.EncodeToString(body.Sum(nil)), signedService, t.Location, l.signed)
+	if err != nil {
+		return &Error{Reason: sluice.UpstreamRefused, Credential: true, What: "the call could not be signed", Err: err}
+	}
+	return nil
+}
+
+// maxSkew is how far a clock may be off: the vendor allows five minutes.
+const maxSkew = 4 * time.Minute
+
+// clocks is how far those of the hosts are off from this machine's.
+type clocks struct {
+	mu   sync.Mutex
+	skew map[string]time.Duration // by host; of those that were off by too much once
+}
+
+// now is the time at a host.
+func (c *clocks) now(host string) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Now().Add(c.skew[host])
+}
+
+// set takes the date of an answer to a call that was signed at a time. It reports
+// whether that was too far off.
+func (c *clocks) set(host string, signed time.Time, date string) bool {
+	at, err := http.ParseTime(date)
+	if err != nil || at.Sub(signed).Abs() < maxSkew {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.skew == nil {
+		c.skew = make(map[string]time.Duration)
+	}
+	c.skew[host] = time.Until(at)
+	return true
+}
