@@ -4,12 +4,19 @@ import "sluice/internal/wire"
 
 // anthropic is the Anthropic messages dialect.
 var anthropic = codec{
-	dialect: wire.Anthropic, op: wire.Messages,
+	dialect: wire.Anthropic, op: wire.Messages, title: "Anthropic messages",
 	parseRequest: parseAnthropicRequest, emitRequest: emitAnthropicRequest,
 	parseAnswer: parseAnthropicAnswer, emitAnswer: emitAnthropicAnswer,
 	newReader: func() reader { return &anthropicReader{} },
 	newWriter: func(o *StreamOptions) writer { return &anthropicWriter{o: o} },
-	fields:    anthropicFields, carries: anthropicCarries,
+	path:      place.inMessages, names: anthropicNames,
+	fields: anthropicFields, carries: anthropicCarries,
+}
+
+// anthropicNames are the members that typed features stand in.
+var anthropicNames = map[Feature]string{
+	FeatureNoTurn: "messages", FeatureResultError: "is_error", FeatureCache: "cache_control", FeatureTopK: "top_k", FeatureHot: "temperature",
+	FeatureBudget: "thinking.budget_tokens", FeatureBlankStop: "stop_sequences", FeatureToolName: "name", FeatureMinimal: "output_config.effort",
 }
 
 // anthropicFields is what its clients can ask for.

@@ -77,7 +77,7 @@ func blocks(r *Request, list []anthropicBlock, in place) (out []Part) {
 		}
 		b := &list[i]
 		p, ok := b.read(r, at)
-		r.unknown(at.path(""), b.Rest)
+		r.unknown(at.inMessages(""), b.Rest)
 		if ok {
 			p.at, p.Cached = at, !null(b.Cache)
 			out = append(out, p)
@@ -89,7 +89,7 @@ func blocks(r *Request, list []anthropicBlock, in place) (out []Part) {
 // read reads one block; false if it is one that has no typed place.
 func (b *anthropicBlock) read(r *Request, at place) (Part, bool) {
 	if !null(b.Citations) && !is(b.Citations, "[]", `{"enabled":false}`) {
-		r.ask(FeatureCitations, at.path("citations"), nil)
+		r.ask(FeatureCitations, at.inMessages("citations"), nil)
 	}
 	switch b.Type {
 	case "text":
@@ -104,7 +104,7 @@ func (b *anthropicBlock) read(r *Request, at place) (Part, bool) {
 		return Part{Kind: RedactedPart, Signature: b.Data}, true
 	case "tool_use":
 		if !isCaller(b.Caller) {
-			r.ask(FeatureServerTool, at.path("caller"), nil)
+			r.ask(FeatureServerTool, at.inMessages("caller"), nil)
 		}
 		args := string(b.Input)
 		if null(b.Input) {
@@ -121,9 +121,9 @@ func (b *anthropicBlock) read(r *Request, at place) (Part, bool) {
 		}
 		return p, true
 	case "container_upload":
-		r.ask(FeatureFile, at.path(""), nil)
+		r.ask(FeatureFile, at.inMessages(""), nil)
 	default:
-		r.ask(FeatureSearchResult, at.path(""), nil)
+		r.ask(FeatureSearchResult, at.inMessages(""), nil)
 	}
 	return Part{}, false
 }
@@ -134,7 +134,7 @@ func (b *anthropicBlock) source(r *Request, at place) *anthropicSource {
 	if null(b.Source) || json.Unmarshal(b.Source, &s, lenient) != nil {
 		return nil
 	}
-	r.unknown(at.path("source"), s.Rest)
+	r.unknown(at.inMessages("source"), s.Rest)
 	return &s
 }
 
@@ -145,27 +145,27 @@ func (b *anthropicBlock) image(r *Request, at place) (Part, bool) {
 	case s != nil && s.Type == "url":
 		return Part{Kind: ImagePart, Media: Media{URL: s.URL}}, true
 	}
-	r.ask(FeatureFile, at.path("source"), nil)
+	r.ask(FeatureFile, at.inMessages("source"), nil)
 	return Part{}, false
 }
 
 func (b *anthropicBlock) document(r *Request, at place) (Part, bool) {
 	if b.Context != "" {
-		r.ask(FeatureDocumentContext, at.path("context"), nil)
+		r.ask(FeatureDocumentContext, at.inMessages("context"), nil)
 	}
 	switch s := b.source(r, at); {
 	case s == nil:
-		r.ask(FeatureUnknown, at.path("source"), nil)
+		r.ask(FeatureUnknown, at.inMessages("source"), nil)
 	case s.Type == "base64":
 		return Part{Kind: DocumentPart, Media: Media{Type: s.MediaType, Data: s.Data, Title: b.Title}}, true
 	case s.Type == "text":
 		return Part{Kind: CitedTextPart, Text: s.Data, Media: Media{Title: b.Title}}, true
 	case s.Type == "url":
-		r.ask(FeatureDocumentURL, at.path("source.url"), nil)
+		r.ask(FeatureDocumentURL, at.inMessages("source.url"), nil)
 	case s.Type == "file":
-		r.ask(FeatureFile, at.path("source.file_id"), nil)
+		r.ask(FeatureFile, at.inMessages("source.file_id"), nil)
 	default:
-		r.ask(FeatureSearchResult, at.path("source"), nil)
+		r.ask(FeatureSearchResult, at.inMessages("source"), nil)
 	}
 	return Part{}, false
 }

@@ -3,7 +3,6 @@ package dialect
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"strings"
 )
 
@@ -50,7 +49,7 @@ func (e *anthropicEmitter) system() {
 	add(e.r.System)
 	for i := range e.r.Messages {
 		if m := &e.r.Messages[i]; m.Role == System {
-			e.rep.tell(FeatureWithin, fmt.Sprintf("messages[%d]", m.at.message))
+			e.rep.at(FeatureWithin, m.at.turn())
 			add(m.Parts)
 		}
 	}
@@ -92,10 +91,10 @@ func (e *anthropicEmitter) messages() {
 	}
 	e.b = append(e.b, ']')
 	if n := len(e.r.Messages); n > 0 && e.r.Messages[n-1].Role == Assistant {
-		e.rep.tell(FeaturePrefill, fmt.Sprintf("messages[%d]", e.r.Messages[n-1].at.message))
+		e.rep.at(FeaturePrefill, e.r.Messages[n-1].at.turn())
 	}
 	if users == 0 {
-		e.rep.tell(FeatureNoTurn, "messages")
+		e.rep.at(FeatureNoTurn, top())
 	}
 }
 
@@ -118,7 +117,7 @@ func (e *anthropicEmitter) part(p *Part) {
 	switch p.Kind {
 	case ReasoningPart:
 		if p.Signature == "" {
-			e.rep.tell(FeatureReasoning, fmt.Sprintf("messages[%d].reasoning_content", p.at.message))
+			e.rep.at(FeatureReasoning, p.at)
 			return
 		}
 		e.open("thinking")
@@ -148,14 +147,14 @@ func (e *anthropicEmitter) part(p *Part) {
 	case ResultPart:
 		e.result(&p.Result)
 	case RefusalPart:
-		e.rep.tell(FeatureRefusalText, fmt.Sprintf("messages[%d].refusal", p.at.message))
+		e.rep.at(FeatureRefusalText, p.at)
 		fallthrough
 	default:
 		e.open("text")
 		e.b = pair(e.b, "text", p.Text)
 	}
 	if p.Cached {
-		e.rep.tell(FeatureCache, p.at.path("prompt_cache_breakpoint"))
+		e.rep.at(FeatureCache, p.at)
 		e.b = append(key(e.b, "cache_control"), `{"type":"ephemeral"}`...)
 	}
 	e.b = append(e.b, '}')
@@ -229,7 +228,7 @@ func (e *anthropicEmitter) tools() {
 			e.b = append(key(e.b, "strict"), "true"...)
 		}
 		if t.Cached {
-			e.rep.tell(FeatureCache, fmt.Sprintf("tools[%d].cache_control", t.index))
+			e.rep.at(FeatureCache, toolAt(t.index))
 			e.b = append(key(e.b, "cache_control"), `{"type":"ephemeral"}`...)
 		}
 		e.b = append(e.b, '}')
@@ -267,7 +266,7 @@ func (e *anthropicEmitter) choice() {
 func (e *anthropicEmitter) sampling() {
 	r := e.r
 	if number(r.Temperature) > 1 {
-		e.rep.tell(FeatureHot, "temperature")
+		e.rep.at(FeatureHot, top())
 	} else {
 		e.raw("temperature", r.Temperature)
 	}
@@ -279,7 +278,7 @@ func (e *anthropicEmitter) sampling() {
 	e.b = append(key(e.b, "stop_sequences"), '[')
 	for i, s := range r.Stop {
 		if strings.TrimSpace(s) == "" {
-			e.rep.tell(FeatureBlankStop, fmt.Sprintf("stop[%d]", i))
+			e.rep.at(FeatureBlankStop, place{ofRequest, i, -1})
 		}
 		e.b = text(sep(e.b), s)
 	}
@@ -300,7 +299,7 @@ func (e *anthropicEmitter) output() {
 	case "none":
 		effort, thinking.Kind = "", ThinkingOff
 	case "minimal":
-		e.rep.tell(FeatureMinimal, "reasoning_effort")
+		e.rep.at(FeatureMinimal, top())
 		effort = "low"
 	}
 	if effort != "" || r.Format != nil {

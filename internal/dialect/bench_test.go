@@ -125,7 +125,7 @@ func BenchmarkTranslate(b *testing.B) {
 	b.SetBytes(int64(body.Len()))
 	b.ReportAllocs()
 	for b.Loop() {
-		if t := Translate(h, body.Bytes(), nil, wire.Anthropic, Options{}); t.Err != nil {
+		if t := Translate(h, body.Bytes(), nil, wire.Messages, Options{}); t.Err != nil {
 			b.Fatal(t.Err)
 		}
 	}

@@ -1,15 +1,12 @@
 package dialect
 
-import (
-	"fmt"
-
-	"sluice/internal/wire"
-)
+import "sluice/internal/wire"
 
 // codec is one dialect: all that is known of it.
 type codec struct {
 	dialect wire.Dialect
 	op      wire.Operation // what is translated
+	title   string         // in the documentation
 
 	parseRequest func(body []byte) (*Request, error)
 	emitRequest  func(b []byte, r *Request, rep *reporter) []byte
@@ -18,8 +15,14 @@ type codec struct {
 	newReader    func() reader
 	newWriter    func(*StreamOptions) writer
 
-	fields  []field              // what its clients can ask for, in the order of the documentation
-	carries map[Feature]carriage // what becomes of a request to its backends
+	// path is where a member of what stands at a place is in a request of its
+	// clients; names are the members that features with a typed place stand in.
+	path  func(at place, member string) string
+	names map[Feature]string
+
+	fields    []field              // what its clients can ask for, in the order of the documentation
+	carries   map[Feature]carriage // what becomes of a request to its backends
+	elsewhere map[Feature]carriage // of features that it alone has: what becomes of them at backends of dialects that say nothing of them
 }
 
 // codecs are the dialects that are translated.
@@ -36,8 +39,8 @@ func codecOf(op wire.Operation) *codec {
 	return nil
 }
 
-// Operation is the operation by which a request of op is made in another dialect;
-// false if it is not translated.
+// Operation is the operation by which a request of op is made at backends of a
+// dialect; false if it is not translated into any of theirs.
 func Operation(op wire.Operation, to wire.Dialect) (wire.Operation, bool) {
 	if codecOf(op) == nil {
 		return 0, false
@@ -50,42 +53,34 @@ func Operation(op wire.Operation, to wire.Dialect) (wire.Operation, bool) {
 	return 0, false
 }
 
-// path is where something stands in a client's request. All dialects so far have
-// messages[i].content[j].
-func (p place) path(member string) string {
-	at := "system"
-	if p.message >= 0 {
-		at = fmt.Sprintf("messages[%d].content", p.message)
+// carriage is what becomes of a feature of the clients of from at backends of c.
+func (c *codec) carriage(from *codec, f Feature) carriage {
+	if a, ok := c.carries[f]; ok {
+		return a
 	}
-	if p.part >= 0 {
-		at += fmt.Sprintf("[%d]", p.part)
+	if a, ok := from.elsewhere[f]; ok {
+		return a
 	}
-	if p.inner >= 0 {
-		at += fmt.Sprintf(".content[%d]", p.inner)
-	}
-	if member != "" {
-		at += "." + member
-	}
-	return at
+	return c.carries[FeatureUnknown]
 }
 
 // reporter collects what a target does not carry.
 type reporter struct {
-	to     *codec
-	report Report
+	from, to *codec
+	report   Report
 }
 
 // tell notes what becomes of a feature that stands at path.
 func (r *reporter) tell(f Feature, path string) Fate {
-	c, ok := r.to.carries[f]
-	if !ok {
-		c = r.to.carries[FeatureUnknown]
-	}
+	c := r.to.carriage(r.from, f)
 	if c.fate != Kept {
 		r.report.add(Loss{Path: path, Fate: c.fate, Why: c.why, Fix: c.fix})
 	}
 	return c.fate
 }
+
+// at notes what becomes of a feature of what stands at a place.
+func (r *reporter) at(f Feature, p place) Fate { return r.tell(f, r.from.path(p, r.from.names[f])) }
 
 // rest tells of all asks that the target has not taken.
 func (r *reporter) rest(asks []Ask) {

@@ -15,11 +15,14 @@
 // travels as an Ask: a Feature and where it stands. Members that nobody knows are
 // asks too.
 //
-// A dialect is a codec: what its clients call each feature (fields), what becomes of
-// each feature in requests to its backends (carries), and the readers and writers,
-// one file each. Another dialect is another codec and its files; it touches no other,
-// since codecs meet in Request, Answer and Event alone. docs/dialects.md is generated
-// from fields and carries, and the translation refuses by the same table.
+// A codec is one operation of a dialect that requests are translated from and into:
+// what its clients call each feature (fields), where it stands in their requests (path
+// and names), what becomes of each feature in requests to its backends (carries), what
+// becomes elsewhere of those that it alone has (elsewhere), and the readers and
+// writers, one file each. Another is another codec, its files and its rig_test.go row;
+// it touches no other, since codecs meet in Request, Answer and Event alone, and the
+// tests hold every ordered pair to the same properties. docs/dialects.md is generated
+// from fields, carries and elsewhere, and the translation refuses by the same tables.
 //
 // # Fates
 //

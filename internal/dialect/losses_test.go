@@ -156,74 +156,62 @@ func called(answer, then string) string {
 	return `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"x"},{"role":"assistant","content":[` + answer + `]},{"role":"user","content":[` + then + `]}]}`
 }
 
-// examples is what there is of each client dialect.
-var examples = map[wire.Dialect]map[Feature]tells{wire.OpenAI: openaiTells, wire.Anthropic: anthropicTells}
-
-func other(d wire.Dialect) wire.Dialect {
-	if d == wire.OpenAI {
-		return wire.Anthropic
+// translate puts a body into the older of the other dialects; a loss is told and not
+// refused.
+func translate(t testing.TB, op wire.Operation, body string, header http.Header, warn bool) *Translation {
+	t.Helper()
+	to := wire.Chat
+	if op == wire.Chat {
+		to = wire.Messages
 	}
-	return wire.OpenAI
+	return translateInto(t, op, to, body, header, warn)
 }
 
-// translate puts a body into the other dialect; a loss is told and not refused.
-func translate(t testing.TB, op wire.Operation, body string, header http.Header, warn bool) *Translation {
+func translateInto(t testing.TB, op, to wire.Operation, body string, header http.Header, warn bool) *Translation {
 	t.Helper()
 	h, err := wire.Scan(op, []byte(body))
 	if err != nil {
 		t.Fatalf("%s: %v", body, err)
 	}
-	return Translate(h, []byte(body), header, other(op.Dialect()), Options{Warn: warn, MaxOutput: 100})
+	return Translate(h, []byte(body), header, to, Options{Warn: warn, MaxOutput: 100})
 }
 
-// Every field that a dialect's clients have meets the fate that the table gives it,
-// at its path, under both policies; what the table keeps is told of in no way.
+// Every field that a dialect's clients have meets the fate that the table of every
+// other gives it, at its path, under both policies; what the table keeps is told of in
+// no way.
 func TestEveryFieldMeetsItsFate(t *testing.T) {
-	for _, from := range codecs {
-		have := examples[from.dialect]
-		to := codecOf(opOf(other(from.dialect)))
+	for _, p := range pairs() {
+		from, to := p.client.codec, p.backend.codec
 		for _, f := range from.fields {
-			eg, ok := have[f.feature]
+			eg, ok := p.client.examples[f.feature]
 			if !ok {
-				t.Errorf("%s: %s has no example here", from.dialect, f.feature)
+				t.Errorf("%s: %s has no example here", from.op, f.feature)
 				continue
 			}
-			want, ok := to.carries[f.feature]
-			if !ok {
-				t.Errorf("%s says nothing of %s", to.dialect, f.feature)
-				continue
-			}
-			warned := translate(t, from.op, eg.body, eg.header, true)
-			strict := translate(t, from.op, eg.body, eg.header, false)
+			want := to.carriage(from, f.feature)
+			warned := translateInto(t, from.op, to.op, eg.body, eg.header, true)
+			strict := translateInto(t, from.op, to.op, eg.body, eg.header, false)
 			if (warned.Err != nil) != (want.fate == Refused) || (strict.Err != nil) != (want.fate != Kept) {
-				t.Errorf("%s to %s, %s: warn gives %v, strict %v, and the table says %v", from.dialect, to.dialect, f.feature, warned.Err, strict.Err, want.fate)
+				t.Errorf("%v, %s: warn gives %v, strict %v, and the table says %v", p, f.feature, warned.Err, strict.Err, want.fate)
 			}
 			var got Loss
 			if w := warned.Report.Worst(); w != nil {
 				got = *w
 			}
-			if got.Fate != want.fate || got.Path != eg.path || len(warned.Report) > 1 {
-				t.Errorf("%s to %s, %s: got %+v, want %v at %q", from.dialect, to.dialect, f.feature, warned.Report, want.fate, eg.path)
+			wrong := got.Path != eg.path && (eg.path != "" || got.Path == "")
+			if got.Fate != want.fate || want.fate != Kept && wrong || len(warned.Report) > 1 {
+				t.Errorf("%v, %s: got %+v, want %v at %q", p, f.feature, warned.Report, want.fate, eg.path)
 			}
-			if strict.Err != nil && (strict.Err.Param != eg.path || strict.Err.Hint == "") {
-				t.Errorf("%s: refused with %v", f.feature, strict.Err)
+			if strict.Err != nil && (strict.Err.Param != got.Path || strict.Err.Hint == "") {
+				t.Errorf("%v, %s: refused with %v", p, f.feature, strict.Err)
 			}
 		}
-		for _, f := range slices.Sorted(maps.Keys(have)) {
+		for _, f := range slices.Sorted(maps.Keys(p.client.examples)) {
 			if !slices.ContainsFunc(from.fields, func(x field) bool { return x.feature == f }) {
-				t.Errorf("%s: no field is %s", from.dialect, f)
+				t.Errorf("%s: no field is %s", from.op, f)
 			}
 		}
 	}
-}
-
-func opOf(d wire.Dialect) wire.Operation {
-	for _, c := range codecs {
-		if c.dialect == d {
-			return c.op
-		}
-	}
-	panic("no such dialect")
 }
 
 // Nothing that changes cost, safety, determinism or structure is merely told of.
@@ -241,20 +229,29 @@ func TestWhatMattersIsRefused(t *testing.T) {
 	}
 }
 
-// A value that leaving it out means asks for nothing, and neither does null.
-func TestNothingIsAsked(t *testing.T) {
-	for _, body := range []string{
+// Requests whose members ask for nothing: they have the value that leaving them out
+// means, or are null.
+var (
+	openaiNothing = []string{
 		chat + `,"n":1,"seed":null,"logprobs":false,"presence_penalty":0,"frequency_penalty":0.0,"logit_bias":{},"store":false,"modalities":["text"],"verbosity":"medium","metadata":{},"new_thing":null,"service_tier":"auto","response_format":{"type":"text"},"stream_options":null,"tools":null,"tool_choice":null,"stop":null,"user":""}`,
 		chat + `,"modalities" : [ "text" ], "logit_bias" : { } }`,
+	}
+	anthropicNothing = []string{
 		turn(`{"type":"document","citations" : { "enabled" : false },"source":{"type":"base64","media_type":"application/pdf","data":"AAAA"}}`),
 		asked + `,"service_tier":"auto","speed":"standard","thinking":null,"tool_choice":null,"mcp_servers":[],"new_thing":null,"system":""}`,
-	} {
-		op := wire.Chat
-		if strings.Contains(body, "max_tokens") {
-			op = wire.Messages
+	}
+)
+
+// A value that leaving it out means asks for nothing, and neither does null.
+func TestNothingIsAsked(t *testing.T) {
+	for _, p := range pairs() {
+		if len(p.client.nothing) == 0 {
+			t.Errorf("%v has no request here", p)
 		}
-		if tr := translate(t, op, body, nil, false); tr.Err != nil || len(tr.Report) != 0 {
-			t.Errorf("%s: %v %v", body, tr.Err, tr.Report)
+		for _, body := range p.client.nothing {
+			if tr := translateInto(t, p.client.codec.op, p.backend.codec.op, body, nil, false); tr.Err != nil || len(tr.Report) != 0 {
+				t.Errorf("%v: %s: %v %v", p, body, tr.Err, tr.Report)
+			}
 		}
 	}
 }
@@ -296,7 +293,7 @@ func TestLossesCostNoMoreThanTheirBytes(t *testing.T) {
 			}
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			Translate(h, body, nil, wire.Anthropic, Options{Warn: true})
+			Translate(h, body, nil, wire.Messages, Options{Warn: true})
 			runtime.ReadMemStats(&after)
 			return float64(after.TotalAlloc-before.TotalAlloc) / float64(len(body))
 		}

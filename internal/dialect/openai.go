@@ -4,12 +4,20 @@ import "sluice/internal/wire"
 
 // openai is the OpenAI chat dialect.
 var openai = codec{
-	dialect: wire.OpenAI, op: wire.Chat,
+	dialect: wire.OpenAI, op: wire.Chat, title: "OpenAI chat",
 	parseRequest: parseOpenAIRequest, emitRequest: emitOpenAIRequest,
 	parseAnswer: parseOpenAIAnswer, emitAnswer: emitOpenAIAnswer,
 	newReader: func() reader { return &openaiReader{} },
 	newWriter: func(o *StreamOptions) writer { return &openaiWriter{o: o} },
-	fields:    openaiFields, carries: openaiCarries,
+	path:      place.inMessages, names: openaiNames,
+	fields: openaiFields, carries: openaiCarries,
+}
+
+// openaiNames are the members that typed features stand in.
+var openaiNames = map[Feature]string{
+	FeatureNoTurn: "messages", FeatureReasoning: "reasoning_content", FeatureSigned: "reasoning_details", FeatureRefusalText: "refusal",
+	FeatureCache: "prompt_cache_breakpoint", FeatureHot: "temperature", FeatureTopK: "top_k", FeatureBlankStop: "stop", FeatureMinimal: "reasoning_effort",
+	FeatureToolName: "function.name",
 }
 
 // openaiFields is what its clients can ask for.

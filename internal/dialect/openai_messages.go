@@ -116,7 +116,7 @@ func (m *Message) results() bool {
 // assistant reads an earlier answer: reasoning comes first, and calls last.
 func (m *openaiMessage) assistant(r *Request, i int) Message {
 	at := fmt.Sprintf("messages[%d]", i)
-	out := Message{Role: Assistant, at: place{i, -1, -1}}
+	out := Message{Role: Assistant, at: place{i, itself, -1}}
 	for j := range m.Details {
 		switch d := &m.Details[j]; d.Type {
 		case "reasoning.text":
@@ -201,7 +201,7 @@ func (m *openaiMessage) parts(r *Request, i int) (out []Part, plain bool) {
 		read.at = at
 		read.Cached = !null(p.Breakpoint)
 		out = append(out, read)
-		r.unknown(at.path(""), p.Rest)
+		r.unknown(at.inMessages(""), p.Rest)
 	}
 	return out, false
 }
@@ -215,9 +215,9 @@ func (p *openaiPart) read(r *Request, at place) (Part, bool) {
 		return Part{Kind: RefusalPart, Text: p.Refusal}, true
 	case p.Type == "image_url" && p.Image != nil:
 		if d := p.Image.Detail; d != "" && d != "auto" {
-			r.ask(FeatureImageDetail, at.path("image_url.detail"), nil)
+			r.ask(FeatureImageDetail, at.inMessages("image_url.detail"), nil)
 		}
-		r.unknown(at.path("image_url"), p.Image.Rest)
+		r.unknown(at.inMessages("image_url"), p.Image.Rest)
 		kind, data, ok := dataURL(p.Image.URL)
 		if !ok {
 			return Part{Kind: ImagePart, Media: Media{URL: p.Image.URL}}, true
@@ -225,19 +225,19 @@ func (p *openaiPart) read(r *Request, at place) (Part, bool) {
 		return Part{Kind: ImagePart, Media: Media{Type: kind, Data: data}}, true
 	case p.Type == "file" && p.File != nil:
 		kind, data, ok := dataURL(p.File.Data)
-		r.unknown(at.path("file"), p.File.Rest)
+		r.unknown(at.inMessages("file"), p.File.Rest)
 		switch {
 		case p.File.ID != "":
-			r.ask(FeatureFile, at.path("file.file_id"), nil)
+			r.ask(FeatureFile, at.inMessages("file.file_id"), nil)
 		case ok && kind == "application/pdf":
 			return Part{Kind: DocumentPart, Media: Media{Type: kind, Data: data, Title: p.File.Name}}, true
 		default:
-			r.ask(FeatureSearchResult, at.path("file.file_data"), nil)
+			r.ask(FeatureSearchResult, at.inMessages("file.file_data"), nil)
 		}
 	case p.Type == "input_audio":
-		r.ask(FeatureAudioInput, at.path(""), nil)
+		r.ask(FeatureAudioInput, at.inMessages(""), nil)
 	default:
-		r.ask(FeatureSearchResult, at.path(""), nil)
+		r.ask(FeatureSearchResult, at.inMessages(""), nil)
 	}
 	return Part{}, false
 }

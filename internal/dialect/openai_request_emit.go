@@ -3,7 +3,6 @@ package dialect
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 )
 
 // emitOpenAIRequest appends the request as the body of a chat completion.
@@ -18,7 +17,7 @@ func emitOpenAIRequest(b []byte, r *Request, rep *reporter) []byte {
 	e.raw("temperature", r.Temperature)
 	e.raw("top_p", r.TopP)
 	if r.TopK != nil {
-		rep.tell(FeatureTopK, "top_k")
+		rep.at(FeatureTopK, top())
 	}
 	if len(r.Stop) > 0 {
 		e.b = append(key(e.b, "stop"), '[')
@@ -86,7 +85,7 @@ func (e *openaiEmitter) messages() {
 	}
 	e.b = append(e.b, ']')
 	if n := len(e.r.Messages); n > 0 && e.r.Messages[n-1].Role == Assistant {
-		e.rep.tell(FeaturePrefill, fmt.Sprintf("messages[%d]", e.r.Messages[n-1].at.message))
+		e.rep.at(FeaturePrefill, e.r.Messages[n-1].at.turn())
 	}
 }
 
@@ -114,7 +113,7 @@ func (e *openaiEmitter) user(m *Message) {
 			continue
 		}
 		if len(rest) > 0 {
-			e.rep.tell(FeatureResultOrder, p.at.path(""))
+			e.rep.at(FeatureResultOrder, p.at)
 		}
 		e.cached(p)
 		e.result(p)
@@ -136,12 +135,12 @@ func (e *openaiEmitter) result(p *Part) {
 	e.b = pair(e.b, "tool_call_id", p.Result.ID)
 	texts := make([]Part, 0, len(p.Result.Parts)+1)
 	if p.Result.Error {
-		e.rep.tell(FeatureResultError, p.at.path("is_error"))
+		e.rep.at(FeatureResultError, p.at)
 		texts = append(texts, Part{Kind: TextPart, Text: "Error: "})
 	}
 	for i := range p.Result.Parts {
 		if q := &p.Result.Parts[i]; q.Kind == ImagePart || q.Kind == DocumentPart {
-			e.rep.tell(FeatureResultMedia, q.at.path(""))
+			e.rep.at(FeatureResultMedia, q.at)
 			e.late = append(e.late, q)
 		} else {
 			texts = append(texts, *q)
@@ -167,16 +166,16 @@ func (e *openaiEmitter) assistant(m *Message) {
 		switch p.Kind {
 		case ReasoningPart, RedactedPart:
 			if p.Signature != "" {
-				e.rep.tell(FeatureSigned, p.at.path(""))
+				e.rep.at(FeatureSigned, p.at)
 			} else {
-				e.rep.tell(FeatureReasoning, p.at.path(""))
+				e.rep.at(FeatureReasoning, p.at)
 				thought += p.Text
 			}
 		case CallPart:
 			calls++
 		default:
 			if calls > 0 {
-				e.rep.tell(FeatureMixedAnswer, p.at.path(""))
+				e.rep.at(FeatureMixedAnswer, p.at)
 			}
 			texts = append(texts, *p)
 		}
@@ -227,7 +226,7 @@ func (e *openaiEmitter) content(parts []Part, plain bool) {
 
 func (e *openaiEmitter) cached(p *Part) {
 	if p.Cached {
-		e.rep.tell(FeatureCache, p.at.path("cache_control"))
+		e.rep.at(FeatureCache, p.at)
 	}
 }
 
@@ -249,7 +248,7 @@ func (e *openaiEmitter) part(p *Part) {
 		e.b = pair(append(key(pair(e.b, "type", "file"), "file"), '{'), "filename", name)
 		e.b = append(pair(e.b, "file_data", "data:"+m.Type+";base64,"+m.Data), '}')
 	case CitedTextPart:
-		e.rep.tell(FeatureDocumentText, p.at.path(""))
+		e.rep.at(FeatureDocumentText, p.at)
 		t := p.Text
 		if m.Title != "" {
 			t = m.Title + "\n\n" + t
@@ -273,10 +272,10 @@ func (e *openaiEmitter) tools() {
 	for i := range r.Tools {
 		t := &r.Tools[i]
 		if len(t.Name) > maxToolName {
-			e.rep.tell(FeatureToolName, fmt.Sprintf("tools[%d].name", t.index))
+			e.rep.at(FeatureToolName, toolAt(t.index))
 		}
 		if t.Cached {
-			e.rep.tell(FeatureCache, fmt.Sprintf("tools[%d].cache_control", t.index))
+			e.rep.at(FeatureCache, toolAt(t.index))
 		}
 		e.b = pair(append(sep(e.b), '{'), "type", "function")
 		e.b = pair(append(key(e.b, "function"), '{'), "name", t.Name)
@@ -313,7 +312,7 @@ func (e *openaiEmitter) output() {
 	case ThinkingOff:
 		effort = "none"
 	case ThinkingBudget:
-		e.rep.tell(FeatureBudget, "thinking.budget_tokens")
+		e.rep.at(FeatureBudget, top())
 		if effort == "" {
 			effort = effortOf(r.Thinking.Budget)
 		}

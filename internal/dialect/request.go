@@ -1,6 +1,10 @@
 package dialect
 
-import "github.com/go-json-experiment/json/jsontext"
+import (
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
 
 // Request is a request in no dialect: what it asks for, typed as far as another
 // dialect can carry it, and the rest as Asks.
@@ -160,9 +164,55 @@ type Thinking struct {
 }
 
 // place is where something stands in the client's request: a message, a part of
-// it, and a part within that; negative where it is none. The system prompt is
-// message -1.
+// its content, and a part within that; negative where it is none.
 type place struct{ message, part, inner int }
+
+// What a negative message stands for; the part is then an index within that.
+const (
+	inSystem  = -1 // the instructions before the conversation
+	ofRequest = -2 // the request itself, or an element of a list that is a member of it
+	ofTools   = -3 // a tool
+)
+
+// itself as a part is the message, and not its content.
+const itself = -2
+
+// turn is the message that something stands in.
+func (p place) turn() place { return place{p.message, itself, -1} }
+
+// top is the request, toolAt a tool of it.
+func top() place             { return place{ofRequest, -1, -1} }
+func toolAt(index int) place { return place{ofTools, index, -1} }
+
+// inMessages is the path of a member of what stands at p, in dialects whose requests
+// have messages[i].content[j].
+func (p place) inMessages(member string) string {
+	at := ""
+	switch {
+	case p.message == ofRequest:
+		at, member = member, ""
+	case p.message == ofTools:
+		at = "tools"
+	case p.message == inSystem:
+		at = "system"
+	case p.part == itself:
+		at = "messages" + index(p.message)
+	default:
+		at = "messages" + index(p.message) + ".content"
+	}
+	if p.part >= 0 {
+		at += index(p.part)
+	}
+	if p.inner >= 0 {
+		at += ".content" + index(p.inner)
+	}
+	if member != "" {
+		at += "." + member
+	}
+	return at
+}
+
+func index(i int) string { return "[" + strconv.Itoa(i) + "]" }
 
 func (r *Request) ask(f Feature, path string, v jsontext.Value) {
 	r.Asks = append(r.Asks, Ask{f, path, v})

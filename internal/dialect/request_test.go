@@ -91,24 +91,25 @@ func meaning(t fataler, op wire.Operation, body []byte) *Request {
 // A request of what the table keeps comes back from the other dialect with its
 // meaning, and asks for nothing that was not asked for.
 func TestRequestsComeBack(t *testing.T) {
-	for _, pair := range []struct{ own, other *codec }{{&openai, &anthropic}, {&anthropic, &openai}} {
-		t.Run(string(pair.own.dialect), func(t *testing.T) {
+	for _, p := range pairs() {
+		t.Run(p.String(), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
+				own, other := p.client.codec, p.backend.codec
 				r := genRequest.Draw(t, "request")
-				first := pair.own.emitRequest(nil, r, &reporter{to: pair.own})
-				h, err := wire.Scan(pair.own.op, first)
+				first := own.emitRequest(nil, r, &reporter{from: own, to: own})
+				h, err := wire.Scan(own.op, first)
 				if err != nil {
 					t.Fatalf("%v in %s", err, first)
 				}
-				there := Translate(h, first, nil, pair.other.dialect, Options{})
+				there := Translate(h, first, nil, other.op, Options{})
 				if there.Err != nil || len(there.Report) > 0 {
 					t.Fatalf("%s: %v %v", first, there.Err, there.Report)
 				}
-				back := Translate(there.Head, there.Body, nil, pair.own.dialect, Options{})
+				back := Translate(there.Head, there.Body, nil, own.op, Options{})
 				if back.Err != nil || len(back.Report) > 0 {
 					t.Fatalf("%s: %v %v", there.Body, back.Err, back.Report)
 				}
-				want, got := meaning(t, pair.own.op, first), meaning(t, pair.own.op, back.Body)
+				want, got := meaning(t, own.op, first), meaning(t, own.op, back.Body)
 				if d := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(Message{}, Part{}, Tool{}), cmpopts.IgnoreFields(Message{}, "Plain"), cmpopts.IgnoreFields(Result{}, "Plain")); d != "" {
 					t.Fatalf("%s\n%s\n%s\n%s", d, first, there.Body, back.Body)
 				}

@@ -21,8 +21,8 @@ import (
 
 var made = time.Unix(1_700_000_000, 0)
 
-// genAnswer is an answer that a backend of either dialect can give.
-func genAnswer(of wire.Dialect) *rapid.Generator[*Answer] {
+// genAnswer is an answer that a backend can give.
+func genAnswer(of *rig) *rapid.Generator[*Answer] {
 	return rapid.Custom(func(t *rapid.T) *Answer {
 		words := rapid.SampledFrom([]string{"a", "Zürich", "日本語", "🙂🙃", "a\"b\\c\n", "\u2028", "<tag>&", " ", "content", "x\ty", "{\"a\":1}", "role"})
 		text := func(what string, least int) string {
@@ -31,25 +31,25 @@ func genAnswer(of wire.Dialect) *rapid.Generator[*Answer] {
 		a := &Answer{ID: "id1", Model: "m", Created: made.Unix()}
 		for range rapid.IntRange(0, 2).Draw(t, "thoughts") {
 			p := Part{Kind: ReasoningPart, Text: text("thought", 1)}
-			if of == wire.Anthropic {
+			if of.signs {
 				p.Signature = rapid.SampledFrom([]string{"c2ln", ""}).Draw(t, "signature")
 			}
 			a.Parts = append(a.Parts, p)
-			if of == wire.OpenAI {
+			if of.single {
 				break
 			}
 		}
-		if of == wire.Anthropic && rapid.Bool().Draw(t, "redacted") {
+		if of.signs && rapid.Bool().Draw(t, "redacted") {
 			a.Parts = append(a.Parts, Part{Kind: RedactedPart, Signature: "c2VhbGVk"})
 		}
 		texts := rapid.IntRange(0, 2).Draw(t, "texts")
-		if of == wire.OpenAI {
+		if of.single {
 			texts = min(texts, 1)
 		}
 		for range texts {
 			a.Parts = append(a.Parts, Part{Kind: TextPart, Text: text("text", 1)})
 		}
-		a.Stop.Reason = rapid.SampledFrom([]StopReason{StopEnd, StopLength, StopSequence, StopRefusal}).Draw(t, "stop")
+		a.Stop.Reason = rapid.SampledFrom(of.stops).Draw(t, "stop")
 		if a.Stop.Reason == StopSequence {
 			a.Stop.Sequence = "END"
 		}
@@ -250,7 +250,7 @@ func run(from, to wire.Operation, r io.Reader, o StreamOptions, slow bool) (out 
 }
 
 // wellFormed checks what holds of every event that a client gets.
-func wellFormed(t interface{ Fatalf(string, ...any) }, to wire.Dialect, stream []byte) {
+func wellFormed(t fataler, to *rig, stream []byte) {
 	events := wire.NewEvents(bytes.NewReader(stream), 0)
 	for {
 		ev, err := events.Next()
@@ -260,7 +260,7 @@ func wellFormed(t interface{ Fatalf(string, ...any) }, to wire.Dialect, stream [
 		if err != nil {
 			t.Fatalf("%v in %s", err, stream)
 		}
-		if string(ev.Data) == "[DONE]" && to == wire.OpenAI {
+		if string(ev.Data) == "[DONE]" && to.codec.op == wire.Chat {
 			continue
 		}
 		var data struct {
@@ -270,7 +270,7 @@ func wellFormed(t interface{ Fatalf(string, ...any) }, to wire.Dialect, stream [
 		if err := json.Unmarshal(ev.Data, &data); err != nil || data.Error != nil {
 			t.Fatalf("event %s: %v", ev.Raw, err)
 		}
-		if want := to == wire.Anthropic; want != (len(ev.Name) > 0) || want && string(ev.Name) != data.Type {
+		if want := to.named; want != (len(ev.Name) > 0) || want && string(ev.Name) != data.Type {
 			t.Fatalf("event %s has the name %q", ev.Raw, ev.Name)
 		}
 	}
@@ -279,37 +279,29 @@ func wellFormed(t interface{ Fatalf(string, ...any) }, to wire.Dialect, stream [
 // A stream that is assembled by the client's rules is the translated whole answer,
 // however text, fragments and bytes are cut.
 func TestStreamIsTheWholeAnswer(t *testing.T) {
-	for _, pair := range []struct{ from, to *codec }{{&openai, &anthropic}, {&anthropic, &openai}} {
-		t.Run(string(pair.from.dialect), func(t *testing.T) {
+	for _, p := range pairs() {
+		t.Run(p.String(), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
-				a := genAnswer(pair.from.dialect).Draw(t, "answer")
-				sent := openaiSent
-				if pair.from == &anthropic {
-					sent = anthropicSent
-				}
-				stream := sent(t, a)
+				from, to := p.backend.codec, p.client.codec
+				a := genAnswer(p.backend).Draw(t, "answer")
+				stream := p.backend.sent(t, a)
 				o := StreamOptions{Told: true, Now: made}
-				out, err := run(pair.from.op, pair.to.op, bytes.NewReader(stream), o, false)
+				out, err := run(from.op, to.op, bytes.NewReader(stream), o, false)
 				if err != nil {
 					t.Fatal(err)
 				}
 				for how, r := range map[string]io.Reader{"a byte at a time": iotest.OneByteReader(bytes.NewReader(stream)), "every event read anew": bytes.NewReader(stream)} {
-					again, err := run(pair.from.op, pair.to.op, r, o, how == "every event read anew")
+					again, err := run(from.op, to.op, r, o, how == "every event read anew")
 					if err != nil || !bytes.Equal(out, again) {
 						t.Fatalf("%s: %v\n%s\n%s", how, err, out, again)
 					}
 				}
-				wellFormed(t, pair.to.dialect, out)
-				whole, err := Whole(pair.from.op, pair.to.op, pair.from.emitAnswer(nil, a), a.Usage, made)
+				wellFormed(t, p.client, out)
+				whole, err := Whole(from.op, to.op, from.emitAnswer(nil, a), a.Usage, made)
 				if err != nil {
 					t.Fatal(err)
 				}
-				var want, got any
-				if pair.to == &anthropic {
-					want, got = assembledMessage(t, whole), assembleMessage(t, out)
-				} else {
-					want, got = assembledCompletion(t, whole), assembleCompletion(t, out)
-				}
+				want, got := p.client.whole(t, whole), p.client.assemble(t, out)
 				if d := cmp.Diff(want, got, cmpopts.EquateEmpty()); d != "" {
 					t.Fatalf("whole and streamed differ: %s\n%s\n%s", d, whole, out)
 				}

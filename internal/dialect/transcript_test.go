@@ -24,7 +24,8 @@ var update = flag.Bool("update", false, "rewrite the transcripts' sent, client, 
 
 // TestTranscripts runs testdata/*.txtar: one exchange each, as the dialects document
 // them. The comment says what it shows, with a line "client: chat" or "client:
-// messages" and, where the policy is warn, "warn". Of the files
+// messages", where the backend is not the other of these "backend: responses" or its
+// like, and, where the policy is warn, "warn". Of the files
 //
 //	request   the client's body
 //	sent      what the backend is sent; left out where the request is refused
@@ -66,16 +67,17 @@ func TestTranscripts(t *testing.T) {
 
 // transcript is what becomes of one exchange.
 func transcript(t *testing.T, comment, request, upstream string) map[string]string {
-	op := wire.Chat
-	if strings.Contains(comment, "client: messages") {
-		op = wire.Messages
+	op, to := opOf(t, comment, "client: ", wire.Chat), wire.Chat
+	if op == wire.Chat {
+		to = wire.Messages
 	}
+	to = opOf(t, comment, "backend: ", to)
 	got := map[string]string{}
 	h, err := wire.Scan(op, []byte(request))
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr := Translate(h, []byte(request), http.Header{}, other(op.Dialect()), Options{Warn: strings.Contains(comment, "\nwarn\n"), MaxOutput: 4096})
+	tr := Translate(h, []byte(request), http.Header{}, to, Options{Warn: strings.Contains(comment, "\nwarn\n"), MaxOutput: 4096})
 	if tr.Err != nil {
 		got["error"] = tr.Err.Param + ": " + tr.Err.Msg + ": " + tr.Err.Hint + "\n"
 		return got
@@ -108,6 +110,22 @@ func transcript(t *testing.T, comment, request, upstream string) map[string]stri
 	}
 	got["usage"] = string(b) + "\n"
 	return got
+}
+
+// opOf is the operation that a line of the comment names.
+func opOf(t *testing.T, comment, line string, other wire.Operation) wire.Operation {
+	_, word, ok := strings.Cut("\n"+comment, "\n"+line)
+	if !ok {
+		return other
+	}
+	word, _, _ = strings.Cut(word, "\n")
+	for _, c := range codecs {
+		if c.op.String() == strings.TrimSpace(word) {
+			return c.op
+		}
+	}
+	t.Fatalf("%s%s is no operation", line, word)
+	return other
 }
 
 // tapped moves a stream through tap and translation.

@@ -8,15 +8,14 @@ import (
 	"sluice/internal/wire"
 )
 
-// Translation is a client's request in the dialect of a backend. It is made once
-// and serves all attempts at such backends.
+// Translation is a client's request as another operation of a backend. It is made
+// once and serves all attempts at such backends.
 type Translation struct {
-	To     wire.Dialect
+	Op     wire.Operation // of the backend
 	Report Report
 	Err    *sluice.Error // why the request may not be sent so; nil if it may
 
-	Op   wire.Operation // of the backend
-	Head *wire.Head     // of Body
+	Head *wire.Head // of Body
 	Body []byte
 }
 
@@ -28,15 +27,12 @@ type Options struct {
 	MaxOutput int64
 }
 
-// Translate puts a request into another dialect. REQUIRES: Operation(head.Op, to) is
-// translated. head is what wire.Scan found in
-// body. What cannot be carried stands in the translation's Report, and decides with
-// the options whether it has an Err.
-func Translate(head *wire.Head, body []byte, header http.Header, to wire.Dialect, o Options) *Translation {
-	t := &Translation{To: to}
-	from := codecOf(head.Op)
-	op, _ := Operation(head.Op, to)
-	target := codecOf(op)
+// Translate puts a request into another operation. REQUIRES: both are translated:
+// see Operation. head is what wire.Scan found in body. What cannot be carried stands
+// in the translation's Report, and decides with the options whether it has an Err.
+func Translate(head *wire.Head, body []byte, header http.Header, to wire.Operation, o Options) *Translation {
+	t := &Translation{Op: to}
+	from, target := codecOf(head.Op), codecOf(to)
 	r, err := from.parseRequest(body)
 	if err != nil {
 		t.Err = misread(err)
@@ -46,15 +42,15 @@ func Translate(head *wire.Head, body []byte, header http.Header, to wire.Dialect
 	if r.MaxOutput == 0 && !head.HasMaxOutput {
 		r.MaxOutput = o.MaxOutput
 	}
-	rep := reporter{to: target}
-	t.Op, t.Body = op, target.emitRequest(make([]byte, 0, len(body)+len(body)/8+256), r, &rep)
+	rep := reporter{from: from, to: target}
+	t.Body = target.emitRequest(make([]byte, 0, len(body)+len(body)/8+256), r, &rep)
 	rep.report.sort()
 	t.Report = rep.report
-	if t.Err = t.Report.refusal(target.dialect, o.Warn); t.Err != nil {
+	if t.Err = t.Report.refusal(target, o.Warn); t.Err != nil {
 		t.Body = nil
 		return t
 	}
-	h, err := wire.Scan(op, t.Body)
+	h, err := wire.Scan(to, t.Body)
 	if err != nil { // the client's own values, in the other dialect's words
 		t.Err, t.Body = sluice.AsError(err), nil
 		return t
@@ -64,14 +60,14 @@ func Translate(head *wire.Head, body []byte, header http.Header, to wire.Dialect
 }
 
 // refusal is the error of a request that may not be sent with such losses.
-func (r Report) refusal(to wire.Dialect, warn bool) *sluice.Error {
+func (r Report) refusal(to *codec, warn bool) *sluice.Error {
 	worst := r.Worst()
 	if worst == nil || warn && worst.Fate != Refused {
 		return nil
 	}
 	e := &sluice.Error{
 		Kind: sluice.KindInvalid, Reason: sluice.Untranslatable, Param: worst.Path,
-		Msg: worst.Why + " (the model is served in the " + string(to) + " dialect)", Hint: worst.Fix,
+		Msg: worst.Why + " (the model is served by " + to.title + ")", Hint: worst.Fix,
 	}
 	if worst.Fate != Refused {
 		e.Hint += ", or have the tenant's translation set to warn, which names it in sluice-dropped"
@@ -90,5 +86,8 @@ func (t *Translation) Needs() route.Needs {
 
 // Route is the translation as routing sees it.
 func (t *Translation) Route() route.Translation {
-	return route.Translation{Dialect: string(t.To), Needs: t.Needs(), Err: t.Err}
+	return route.Translation{Dialect: string(t.Op.Dialect()), Needs: t.Needs(), Err: t.Err}
 }
+
+// Into is what the request was put into, for people.
+func (t *Translation) Into() string { return string(t.Op.Dialect()) }

@@ -18,26 +18,32 @@ import (
 	"sluice/internal/wire"
 )
 
-// others is the request in the other dialects that backends of its model speak: none
-// where all speak the client's, which costs nothing.
+// others is the request as the other operations that backends of its model serve: none
+// where all serve the client's, which costs nothing.
 type others struct {
 	model *route.Model // whose backends' dialects these are; nil if nobody has looked
 	made  []*dialect.Translation
-	into  []*route.Backend // of each dialect the first, until made
+	into  []into // what it is to be put into, until made
 }
 
-// look finds the dialects. The request is not put into them before that is known to be
+// into is an operation that the request is to be put into, and the first backend that
+// serves it.
+type into struct {
+	op wire.Operation
+	b  *route.Backend
+}
+
+// look finds the operations. The request is not put into them before that is known to be
 // worth its cost: a backend of its own dialect that has room needs none.
 func (t *turn) look(table *route.Table, m *route.Model) {
 	if t.others.model == m {
 		return
 	}
 	t.others = others{model: m}
-	own := string(t.r.Head.Op.Dialect())
 	permitted(table, m, t.r.Principal.Policy, t.risk(), func(b *route.Backend) bool {
-		same := func(o *route.Backend) bool { return o.Dialect == b.Dialect }
-		if _, ok := dialect.Operation(t.r.Head.Op, wire.Dialect(b.Dialect)); ok && b.Dialect != own && !slices.ContainsFunc(t.others.into, same) {
-			t.others.into = append(t.others.into, b)
+		op, ok := t.servedBy(b)
+		if ok && op != t.r.Head.Op && !slices.ContainsFunc(t.others.into, func(x into) bool { return x.op == op }) {
+			t.others.into = append(t.others.into, into{op, b})
 		}
 		return false
 	})
@@ -46,13 +52,23 @@ func (t *turn) look(table *route.Table, m *route.Model) {
 	}
 }
 
-// translate puts the request into the other dialects, once for all attempts. It reports
+// servedBy is the operation by which a backend serves the request: the client's, or
+// the one that it is put into; false if it is not translated.
+func (t *turn) servedBy(b *route.Backend) (wire.Operation, bool) {
+	op := t.r.Head.Op
+	if b.Dialect == string(op.Dialect()) {
+		return op, true
+	}
+	return dialect.Operation(op, wire.Dialect(b.Dialect))
+}
+
+// translate puts the request into the other operations, once for all attempts. It reports
 // whether that had not been done.
 func (t *turn) translate() bool {
 	p := t.r.Principal.Policy
-	for _, b := range t.others.into {
-		t.others.made = append(t.others.made, dialect.Translate(t.r.Head, t.r.Body, t.r.Header, wire.Dialect(b.Dialect), dialect.Options{
-			Warn: p != nil && p.WarnDropped, MaxOutput: int64(t.unasked(reach{named: b.MaxOutput})),
+	for _, x := range t.others.into {
+		t.others.made = append(t.others.made, dialect.Translate(t.r.Head, t.r.Body, t.r.Header, x.op, dialect.Options{
+			Warn: p != nil && p.WarnDropped, MaxOutput: int64(t.unasked(reach{named: x.b.MaxOutput})),
 		}))
 	}
 	did := len(t.others.into) > 0
@@ -88,10 +104,10 @@ func (t *turn) admit(ctx context.Context) (*admit.Grant, *sluice.Error, error) {
 	}
 }
 
-// into is the translation into a dialect, nil if there is none yet.
-func (t *turn) into(d string) *dialect.Translation {
+// madeFor is the translation into an operation, nil if there is none yet.
+func (t *turn) madeFor(op wire.Operation) *dialect.Translation {
 	for _, x := range t.others.made {
-		if string(x.To) == d {
+		if x.Op == op {
 			return x
 		}
 	}
@@ -101,8 +117,8 @@ func (t *turn) into(d string) *dialect.Translation {
 // routes is the translations as routing sees them.
 func (t *turn) routes() []route.Translation {
 	var out []route.Translation
-	for _, b := range t.others.into {
-		out = append(out, route.Translation{Dialect: b.Dialect, Untried: true})
+	for _, x := range t.others.into {
+		out = append(out, route.Translation{Dialect: x.b.Dialect, Untried: true})
 	}
 	for _, x := range t.others.made {
 		out = append(out, x.Route())
@@ -113,13 +129,14 @@ func (t *turn) routes() []route.Translation {
 // understands reports whether a backend can be sent the request, as it is or
 // translated, as far as that is known.
 func (t *turn) understands(b *route.Backend) bool {
-	if b.Dialect == string(t.r.Head.Op.Dialect()) {
-		return true
+	op, ok := t.servedBy(b)
+	if !ok || op == t.r.Head.Op {
+		return ok
 	}
-	if x := t.into(b.Dialect); x != nil {
+	if x := t.madeFor(op); x != nil {
 		return x.Err == nil
 	}
-	return slices.ContainsFunc(t.others.into, func(o *route.Backend) bool { return o.Dialect == b.Dialect })
+	return slices.ContainsFunc(t.others.into, func(x into) bool { return x.op == op })
 }
 
 // permitted calls f for the backends of a model that requests of such a label may go
@@ -140,11 +157,13 @@ func permitted(table *route.Table, m *route.Model, policy *sluice.Policy, risk s
 // translation.
 func (t *turn) speak(a *attempt) {
 	a.said, a.body = t.r.Head, t.r.Body
-	x := t.into(a.place.Backend.Dialect)
-	if a.place.Backend.Dialect == string(t.r.Head.Op.Dialect()) || x == nil || x.Head == nil {
+	op, ok := t.servedBy(a.place.Backend)
+	if !ok || op == t.r.Head.Op {
 		return
 	}
-	a.to, a.said, a.body = x, x.Head, x.Body
+	if x := t.madeFor(op); x != nil && x.Head != nil {
+		a.to, a.said, a.body = x, x.Head, x.Body
+	}
 }
 
 // header is the client's headers for the backend of an attempt: those that another
@@ -268,7 +287,7 @@ func (t *turn) named(a *attempt, e wire.Edit) sluice.Tokens {
 func (t *turn) appendTranslation(b []byte, a *attempt) []byte {
 	if a.to != nil {
 		b = append(b, `,"translated":`...)
-		b = appendWord(b, string(a.to.To))
+		b = appendWord(b, a.to.Into())
 		if lost := a.to.Report.Paths(); lost != "" {
 			b = append(b, `,"dropped":`...)
 			b = appendWord(b, lost)
@@ -277,7 +296,7 @@ func (t *turn) appendTranslation(b []byte, a *attempt) []byte {
 	for _, x := range t.others.made {
 		if x.Err != nil {
 			b = append(b, `,"untranslated":`...)
-			return appendWord(b, string(x.To)+": "+x.Err.Param)
+			return appendWord(b, x.Into()+": "+x.Err.Param)
 		}
 	}
 	return b

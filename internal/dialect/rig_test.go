@@ -1,0 +1,61 @@
+package dialect
+
+import (
+	"pgregory.net/rapid"
+
+	"sluice/internal/wire"
+)
+
+// rig is what the tests of all pairs know of one operation. Another codec adds its
+// own here, and is then held to the properties with every other.
+type rig struct {
+	codec *codec
+	// sent is an answer as a backend streams it, whole one in a piece and assemble one
+	// from a stream, both as its clients see it in the end.
+	sent            func(*rapid.T, *Answer) []byte
+	whole, assemble func(t fataler, body []byte) any
+	examples        map[Feature]tells // of each field of its clients
+	nothing         []string          // requests whose members ask for nothing
+
+	named  bool // its events have names
+	signs  bool // its backends sign what they reason, and seal some of it
+	single bool // it has one text and one reasoning in an answer
+	stops  []StopReason
+}
+
+func rigs() map[wire.Operation]*rig {
+	return map[wire.Operation]*rig{
+		wire.Chat: {
+			codec: &openai, sent: openaiSent, examples: openaiTells, nothing: openaiNothing, single: true,
+			whole:    func(t fataler, b []byte) any { return assembledCompletion(t, b) },
+			assemble: func(t fataler, b []byte) any { return assembleCompletion(t, b) },
+			stops:    []StopReason{StopEnd, StopLength, StopSequence, StopRefusal},
+		},
+		wire.Messages: {
+			codec: &anthropic, sent: anthropicSent, examples: anthropicTells, nothing: anthropicNothing, named: true, signs: true,
+			whole:    func(t fataler, b []byte) any { return assembledMessage(t, b) },
+			assemble: func(t fataler, b []byte) any { return assembleMessage(t, b) },
+			stops:    []StopReason{StopEnd, StopLength, StopSequence, StopRefusal},
+		},
+	}
+}
+
+// couple is two codecs, of which one speaks with a client and the other with backends.
+type couple struct{ client, backend *rig }
+
+func (p couple) String() string {
+	return p.client.codec.op.String() + " by " + p.backend.codec.op.String()
+}
+
+// pairs are all ordered pairs, in the order of the codecs.
+func pairs() (out []couple) {
+	all := rigs()
+	for _, client := range codecs {
+		for _, backend := range codecs {
+			if client != backend {
+				out = append(out, couple{all[client.op], all[backend.op]})
+			}
+		}
+	}
+	return out
+}
