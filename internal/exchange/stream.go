@@ -3,7 +3,6 @@ package exchange
 import (
 	"context"
 	"errors"
-	"io"
 	"time"
 
 	"sluice"
@@ -38,7 +37,7 @@ type stream struct {
 	t      *turn
 	a      *attempt
 	ans    *upstream.Answer
-	events *wire.Events
+	events wire.Source
 	pace   pace
 	out    []byte    // collected
 	open   bool      // content has come: what is collected is for the client
@@ -99,7 +98,7 @@ func (t *turn) begun(a *attempt) {
 // stream reads an attempt's events.
 func (t *turn) stream(ctx context.Context, a *attempt, ans *upstream.Answer) *stream {
 	s := &stream{ctx: ctx, t: t, a: a, ans: ans}
-	s.events = wire.NewEvents(s, t.x.o.EventLimit)
+	s.events = wire.NewSource(a.said.Op, s, t.x.o.EventLimit)
 	s.pace = pace{told: -progressTokens, toldAt: a.began, keptAt: a.began} // the first content is told at once
 	return s
 }
@@ -197,7 +196,7 @@ func (t *turn) conclude(s *stream) {
 // ended says what the end of the events means. It sets the attempt's failure, or
 // returns the step that completes the stream.
 func (t *turn) ended(ctx context.Context, a *attempt, err error) wire.Step {
-	if err != io.EOF && !errors.Is(err, wire.ErrUnterminated) && !errors.Is(err, wire.ErrEventTooLarge) {
+	if !wire.Framing(err) {
 		t.lost(ctx, a, err)
 		return wire.Step{}
 	}

@@ -7,6 +7,7 @@ type Dialect string
 const (
 	OpenAI    Dialect = "openai"
 	Anthropic Dialect = "anthropic"
+	Bedrock   Dialect = "bedrock" // Amazon Bedrock Converse; of backends alone
 )
 
 // Operation is one endpoint of a dialect.
@@ -21,6 +22,7 @@ const (
 	Messages // Anthropic
 	CountTokens
 	Models
+	Converse      // Bedrock, streamed or not
 	NumOperations = iota
 )
 
@@ -38,6 +40,7 @@ var operations = [NumOperations]operationInfo{
 	Messages:    {"messages", Anthropic, "/messages"},
 	CountTokens: {"count_tokens", Anthropic, "/messages/count_tokens"},
 	Models:      {"models", OpenAI, "/models"},
+	Converse:    {"converse", Bedrock, "/converse"},
 }
 
 // String is the operation's word in logs, metrics and the ledger.
@@ -67,7 +70,9 @@ func (o Operation) Path() string {
 
 // Generates reports whether the operation makes a model produce output, so that
 // it has an output bound.
-func (o Operation) Generates() bool { return o == Chat || o == Completions || o == Messages }
+func (o Operation) Generates() bool {
+	return o == Chat || o == Completions || o == Messages || o == Converse
+}
 
 // Streams reports whether the operation can be asked to stream.
 func (o Operation) Streams() bool { return o.Generates() }

@@ -67,6 +67,8 @@ type Head struct {
 	streamOptionsEmpty             bool // it is {}
 	streamOptionsNull              bool
 	maxTokens, maxCompletionTokens span
+	inference                      span // inferenceConfig, of Converse
+	inferenceEmpty                 bool // it is {}
 	// Their values; negative where the client wrote null.
 	maxTokensIs, maxCompletionTokensIs sluice.Tokens
 

@@ -106,7 +106,7 @@ func AnswerHeader(dst, upstream http.Header) {
 
 // ProviderRequestID is the provider's own id of a request, empty if it told none.
 func ProviderRequestID(upstream http.Header) string {
-	for _, name := range [...]string{"X-Request-Id", "Request-Id", "Apim-Request-Id", "X-Generation-Id"} {
+	for _, name := range [...]string{"X-Request-Id", "Request-Id", "Apim-Request-Id", "X-Amzn-Requestid", "X-Generation-Id"} {
 		if v := upstream.Get(name); v != "" {
 			return clip(v, maxWord)
 		}

@@ -31,8 +31,8 @@ type member struct {
 // whose it is. A key that folds to one of them is refused for every operation,
 // since some servers match keys without regard to case.
 var members = []member{
-	{"model", allOps, (*scanner).readModel},
-	{"stream", textOps | messagesOp, func(s *scanner) { s.h.Stream = s.boolean("stream") }},
+	{"model", allOps | converseOp, (*scanner).readModel},
+	{"stream", textOps | messagesOp | converseOp, func(s *scanner) { s.h.Stream = s.boolean("stream") }},
 	{"stream_options", textOps, (*scanner).readStreamOptions},
 	{"max_tokens", textOps | messagesOp, (*scanner).readMaxTokens},
 	{"max_completion_tokens", chatOp, (*scanner).readMaxCompletionTokens},
@@ -102,6 +102,13 @@ var members = []member{
 
 // known finds the reader of a member of the operation, nil if it has none.
 func known(key []byte, op Operation) func(*scanner) {
+	if op == Converse {
+		for i := range converseMembers {
+			if converseMembers[i].name == string(key) {
+				return converseMembers[i].read
+			}
+		}
+	}
 	for i := range members {
 		if members[i].name == string(key) {
 			if members[i].ops&(1<<op) != 0 {

@@ -33,8 +33,11 @@ var anthropicReading = reading{
 
 // readingOf is how the answers to an operation are read.
 func readingOf(op Operation) *reading {
-	if op.Dialect() == Anthropic {
+	switch op.Dialect() {
+	case Anthropic:
 		return &anthropicReading
+	case Bedrock:
+		return &bedrockReading
 	}
 	return &openaiReading
 }

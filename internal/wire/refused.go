@@ -40,6 +40,14 @@ func Refused(d Dialect, status int, h http.Header, body []byte) Refusal {
 	if l.ws() == '{' {
 		r.Type, r.Code, r.Message = l.readError()
 	}
+	if d == Bedrock {
+		if v := h.Get("X-Amzn-Errortype"); v != "" {
+			r.Type = clip(v, maxWord)
+		}
+		r.classify()
+		r.bedrock()
+		return r
+	}
 	r.classify()
 	return r
 }
@@ -182,7 +190,7 @@ func (l *lexer) readError() (kind, code, message string) {
 			if !l.null() {
 				kind, code, message = l.errorMember()
 			}
-		case "type", "error_type": // the latter is TGI's
+		case "type", "__type", "error_type": // the last is TGI's
 			if w := l.scalar(maxWord); kind == "" && w != "error" {
 				kind = w
 			}
@@ -190,7 +198,7 @@ func (l *lexer) readError() (kind, code, message string) {
 			if w := l.scalar(maxWord); code == "" {
 				code = w
 			}
-		case "message", "detail":
+		case "message", "Message", "detail":
 			if w := l.saying(); message == "" {
 				message = w
 			}

@@ -150,6 +150,8 @@ func (h *Head) boundPatches(p []patch, insert span, e Edit) []patch {
 		lowered = h.MaxOutput
 	}
 	switch {
+	case !named && h.Op == Converse:
+		return h.converseBound(p, insert, bound)
 	case !named:
 		field, at := h.MaxParam, h.maxCompletionTokens
 		if e.LegacyMaxTokens || field == "max_tokens" {

@@ -159,6 +159,9 @@ func (t *Tap) End(cause error) Step {
 		return Step{Terminal: true}
 	case t.failed:
 		return Step{Err: &sluice.Error{Kind: sluice.KindUpstream, Reason: sluice.UpstreamError, Msg: "the upstream failed"}}
+	case errors.Is(cause, ErrFrame):
+		t.failed = true
+		return Step{Err: malformed(cause)}
 	case errors.Is(cause, ErrEventTooLarge):
 		t.failed = true
 		return Step{Err: &sluice.Error{Kind: sluice.KindUpstream, Reason: sluice.UpstreamTooLarge, Msg: "the upstream sent an event beyond the bound", Err: cause}}
