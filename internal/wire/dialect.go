@@ -8,6 +8,7 @@ const (
 	OpenAI    Dialect = "openai"
 	Anthropic Dialect = "anthropic"
 	Bedrock   Dialect = "bedrock" // Amazon Bedrock Converse; of backends alone
+	Gemini    Dialect = "gemini"
 )
 
 // Operation is one endpoint of a dialect.
@@ -22,8 +23,10 @@ const (
 	Messages // Anthropic
 	CountTokens
 	Models
-	Converse      // Bedrock, streamed or not
-	NumOperations = iota
+	Converse        // Bedrock, streamed or not
+	GenerateContent // Gemini, streamed or not
+	CountContent    // Gemini's count of tokens
+	NumOperations   = iota
 )
 
 // operationInfo is one row of the table of operations.
@@ -41,6 +44,10 @@ var operations = [NumOperations]operationInfo{
 	CountTokens: {"count_tokens", Anthropic, "/messages/count_tokens"},
 	Models:      {"models", OpenAI, "/models"},
 	Converse:    {"converse", Bedrock, "/converse"},
+
+	// The model stands in these paths: see InPath.
+	GenerateContent: {"generate_content", Gemini, "/models/{model}:generateContent"},
+	CountContent:    {"gemini_count_tokens", Gemini, "/models/{model}:countTokens"},
 }
 
 // String is the operation's word in logs, metrics and the ledger.
@@ -71,8 +78,12 @@ func (o Operation) Path() string {
 // Generates reports whether the operation makes a model produce output, so that
 // it has an output bound.
 func (o Operation) Generates() bool {
-	return o == Chat || o == Completions || o == Messages || o == Converse
+	return o == Chat || o == Completions || o == Messages || o == Converse || o == GenerateContent
 }
+
+// Counts reports whether the operation counts the tokens of a request that is not
+// run.
+func (o Operation) Counts() bool { return o == CountTokens || o == CountContent }
 
 // Streams reports whether the operation can be asked to stream.
 func (o Operation) Streams() bool { return o.Generates() }

@@ -14,7 +14,7 @@ import (
 
 // ErrorOptions says how a rejection is written.
 type ErrorOptions struct {
-	Budget402 bool // a spent budget is 402 in the OpenAI dialect too
+	Budget402 bool // a spent budget is 402 in the other dialects than Anthropic's too
 }
 
 // pace is the largest Retry-After, in seconds: clients obey it blindly, so that it
@@ -34,22 +34,24 @@ type rejection struct {
 	openaiCode      string // empty takes the reason's word
 	anthropicStatus int
 	anthropicType   string
+	geminiStatus    int
+	geminiWord      string
 }
 
 var rejections = [sluice.NumKinds]rejection{
-	sluice.KindInternal:        {500, "server_error", "", 500, "api_error"},
-	sluice.KindInvalid:         {400, "invalid_request_error", "", 400, "invalid_request_error"},
-	sluice.KindTooLarge:        {413, "invalid_request_error", "", 413, "request_too_large"},
-	sluice.KindUnauthenticated: {401, "invalid_request_error", "invalid_api_key", 401, "authentication_error"},
-	sluice.KindForbidden:       {403, "invalid_request_error", "", 403, "permission_error"},
-	sluice.KindNotFound:        {404, "invalid_request_error", "", 404, "not_found_error"},
-	sluice.KindConflict:        {409, "invalid_request_error", "", 409, "conflict_error"},
-	sluice.KindRateLimited:     {429, "rate_limit_exceeded", "rate_limit_exceeded", 429, "rate_limit_error"},
-	sluice.KindBudgetExhausted: {429, "insufficient_quota", "insufficient_quota", 402, "billing_error"},
-	sluice.KindOverloaded:      {503, "server_error", "", StatusOverloaded, "overloaded_error"},
-	sluice.KindUpstream:        {502, "server_error", "", 502, "api_error"},
-	sluice.KindTimeout:         {504, "server_error", "", 504, "timeout_error"},
-	sluice.KindCancelled:       {StatusClientGone, "server_error", "", StatusClientGone, "api_error"},
+	sluice.KindInternal:        {500, "server_error", "", 500, "api_error", 500, "INTERNAL"},
+	sluice.KindInvalid:         {400, "invalid_request_error", "", 400, "invalid_request_error", 400, "INVALID_ARGUMENT"},
+	sluice.KindTooLarge:        {413, "invalid_request_error", "", 413, "request_too_large", 413, "INVALID_ARGUMENT"},
+	sluice.KindUnauthenticated: {401, "invalid_request_error", "invalid_api_key", 401, "authentication_error", 401, "UNAUTHENTICATED"},
+	sluice.KindForbidden:       {403, "invalid_request_error", "", 403, "permission_error", 403, "PERMISSION_DENIED"},
+	sluice.KindNotFound:        {404, "invalid_request_error", "", 404, "not_found_error", 404, "NOT_FOUND"},
+	sluice.KindConflict:        {409, "invalid_request_error", "", 409, "conflict_error", 409, "ABORTED"},
+	sluice.KindRateLimited:     {429, "rate_limit_exceeded", "rate_limit_exceeded", 429, "rate_limit_error", 429, "RESOURCE_EXHAUSTED"},
+	sluice.KindBudgetExhausted: {429, "insufficient_quota", "insufficient_quota", 402, "billing_error", 429, "RESOURCE_EXHAUSTED"},
+	sluice.KindOverloaded:      {503, "server_error", "", StatusOverloaded, "overloaded_error", 503, "UNAVAILABLE"},
+	sluice.KindUpstream:        {502, "server_error", "", 502, "api_error", 502, "UNAVAILABLE"},
+	sluice.KindTimeout:         {504, "server_error", "", 504, "timeout_error", 504, "DEADLINE_EXCEEDED"},
+	sluice.KindCancelled:       {StatusClientGone, "server_error", "", StatusClientGone, "api_error", StatusClientGone, "CANCELLED"},
 }
 
 // rejectionOf finds the row for e, refined by what only its reason tells.
@@ -60,14 +62,14 @@ func rejectionOf(e *sluice.Error, o ErrorOptions) rejection {
 	}
 	r := rejections[kind]
 	if kind == sluice.KindBudgetExhausted && o.Budget402 {
-		r.openaiStatus = http.StatusPaymentRequired
+		r.openaiStatus, r.geminiStatus = http.StatusPaymentRequired, http.StatusPaymentRequired
 	}
 	switch e.Reason {
 	case sluice.MethodNotAllowed:
-		r.openaiStatus, r.anthropicStatus = http.StatusMethodNotAllowed, http.StatusMethodNotAllowed
+		r.openaiStatus, r.anthropicStatus, r.geminiStatus = http.StatusMethodNotAllowed, http.StatusMethodNotAllowed, http.StatusMethodNotAllowed
 		r.anthropicType = "invalid_request_error"
 	case sluice.BodyTimeout:
-		r.openaiStatus, r.anthropicStatus = http.StatusRequestTimeout, http.StatusRequestTimeout
+		r.openaiStatus, r.anthropicStatus, r.geminiStatus = http.StatusRequestTimeout, http.StatusRequestTimeout, http.StatusRequestTimeout
 	case sluice.NeverFits:
 		if kind != sluice.KindTooLarge {
 			r = rejections[sluice.KindInvalid]
@@ -79,8 +81,11 @@ func rejectionOf(e *sluice.Error, o ErrorOptions) rejection {
 // Status is the status that Error gives.
 func Status(d Dialect, e *sluice.Error, o ErrorOptions) int {
 	r := rejectionOf(e, o)
-	if d == Anthropic {
+	switch d {
+	case Anthropic:
 		return r.anthropicStatus
+	case Gemini:
+		return r.geminiStatus
 	}
 	return r.openaiStatus
 }
@@ -179,7 +184,10 @@ type limitDetail struct {
 
 func errorBody(d Dialect, e *sluice.Error, id sluice.RequestID, o ErrorOptions) []byte {
 	r := rejectionOf(e, o)
-	if d == Anthropic {
+	switch d {
+	case Gemini:
+		return geminiErrorBody(r, e, id)
+	case Anthropic:
 		return encode(struct {
 			Type      string           `json:"type"`
 			Error     anthropicError   `json:"error"`

@@ -124,7 +124,7 @@ func FuzzErrorEvent(f *testing.F) {
 	f.Add("\xff\u2028\x00", "", uint8(9))
 	f.Fuzz(func(t *testing.T, msg, param string, kind uint8) {
 		e := &sluice.Error{Kind: sluice.Kind(kind), Reason: sluice.UpstreamError, Msg: msg, Hint: param, Param: param}
-		for _, d := range []Dialect{OpenAI, Anthropic} {
+		for _, d := range []Dialect{OpenAI, Anthropic, Gemini} {
 			out := ErrorEvent(d, e, "req_1")
 			events := NewEvents(bytes.NewReader(out), 1<<30)
 			ev, err := events.Next()

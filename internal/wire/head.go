@@ -69,6 +69,9 @@ type Head struct {
 	maxTokens, maxCompletionTokens span
 	inference                      span // inferenceConfig, of Converse
 	inferenceEmpty                 bool // it is {}
+	generation                     span // Gemini's generationConfig
+	generationNull                 span // it, where it is null
+	generationEmpty, empty         bool // it, the request is {}
 	// Their values; negative where the client wrote null.
 	maxTokensIs, maxCompletionTokensIs sluice.Tokens
 

@@ -18,12 +18,17 @@ var hopByHop = []string{
 var requestDenied = []string{
 	"Authorization", "X-Api-Key", "Api-Key", "X-Goog-Api-Key", "Cookie", "Host", "Accept-Encoding", "Content-Length", "Content-Encoding",
 	"Content-Type", "Expect", "Origin", "Referer", "Forwarded", "Via", "X-Real-Ip", "True-Client-Ip", "Traceparent", "Tracestate", "Baggage",
-	"Idempotency-Key", "Openai-Organization", "Openai-Project", "Anthropic-Workspace-Id", "From",
+	"Idempotency-Key", "Openai-Organization", "Openai-Project", "Anthropic-Workspace-Id", "From", "X-Http-Method-Override",
 }
 
 // requestDeniedPrefix are families of such headers. X-Stainless describes the
-// client's library, machine and retries towards the gateway, not the gateway.
-var requestDeniedPrefix = []string{"Sluice-", "X-Forwarded-", "X-Stainless-", "Sec-", "Cf-", "Proxy-", "Access-Control-", "X-Amz", "X-Envoy-", "X-Ms-"}
+// client's library, machine and retries towards the gateway, not the gateway. X-Goog
+// and X-Vertex choose keys, accounts and prices of the operator's, and X-Goog-FieldMask
+// what an answer tells: it could leave the usage out.
+var requestDeniedPrefix = []string{
+	"Sluice-", "X-Forwarded-", "X-Stainless-", "Sec-", "Cf-", "Proxy-", "Access-Control-", "X-Amz", "X-Envoy-", "X-Ms-",
+	"X-Goog-", "X-Vertex-",
+}
 
 // secretWords mark a header that some proxy or company uses for a credential or an
 // identity.

@@ -15,7 +15,7 @@ const (
 	framePerMessage  = 4
 	frameReply       = 3
 	framePerTool     = 8
-	frameToolsOpenAI = 12
+	frameTools       = 12
 	frameToolsClaude = 346 // the system prompt that tools bring along
 	frameServerTool  = 300 // a built-in tool's own description
 
@@ -39,10 +39,11 @@ func (s *scanner) framing() {
 	}
 	h.Text += sluice.Tokens(framePerTool*h.Tools + frameServerTool*h.ServerTools)
 	h.base += sluice.Tokens(boundTools + boundPerTool*h.Tools)
-	if h.Op == Chat {
-		h.Text += frameToolsOpenAI
-	} else {
+	switch h.Op.Dialect() {
+	case Anthropic:
 		h.Text += frameToolsClaude
+	default:
+		h.Text += frameTools
 	}
 }
 

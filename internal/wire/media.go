@@ -164,15 +164,11 @@ func (m media) tokens(t imageTable) (estimate, bound sluice.Tokens) {
 		}
 		return t.size(int64(m.width), int64(m.height), m.detail)
 	case audioMedia:
-		// About ten tokens a second: 16 kB of a usual MP3, 1 kB of the most compressed.
-		return n/1600 + 10, max(n/50, 64)
+		return t.clips.audio.of(n)
 	case videoMedia:
-		return n/400 + 300, max(n/4, 1<<14)
+		return t.clips.video.of(n)
 	case documentMedia:
-		// A page of a PDF is some 64 kB and bills its text and its picture. A page can
-		// be far smaller, so the bound takes one in 2 kB.
-		pages := n/(64<<10) + 1
-		return pages * 2500, (n/2048 + 1) * 4800
+		return t.clips.document.of(n)
 	}
 	return 0, 0
 }

@@ -43,6 +43,19 @@ func (m ModelInfo) anthropic() anthropicModel {
 	return anthropicModel{"model", m.ID, string(m.ID), m.created().Format(time.RFC3339), m.Context, m.MaxOutput}
 }
 
+// geminiModel is a model as Google lists it: its name is the path of its operations.
+type geminiModel struct {
+	Name        string        `json:"name"`
+	DisplayName string        `json:"displayName"`
+	Input       sluice.Tokens `json:"inputTokenLimit,omitempty"`
+	Output      sluice.Tokens `json:"outputTokenLimit,omitempty"`
+	Methods     []string      `json:"supportedGenerationMethods"`
+}
+
+func (m ModelInfo) gemini() geminiModel {
+	return geminiModel{"models/" + string(m.ID), string(m.ID), m.Context, m.MaxOutput, []string{"generateContent", "countTokens"}}
+}
+
 func (m ModelInfo) created() time.Time {
 	if m.Created.IsZero() {
 		return time.Unix(0, 0).UTC()
@@ -53,6 +66,15 @@ func (m ModelInfo) created() time.Time {
 // ModelsBody is the list of models in the dialect's shape, in the order given and
 // on one page.
 func ModelsBody(d Dialect, models []ModelInfo) []byte {
+	if d == Gemini {
+		list := make([]geminiModel, len(models))
+		for i, m := range models {
+			list[i] = m.gemini()
+		}
+		return encode(struct {
+			Models []geminiModel `json:"models"`
+		}{list})
+	}
 	if d != Anthropic {
 		list := make([]openaiModel, len(models))
 		for i, m := range models {
@@ -81,8 +103,11 @@ func ModelsBody(d Dialect, models []ModelInfo) []byte {
 
 // ModelBody is one model in the dialect's shape.
 func ModelBody(d Dialect, m ModelInfo) []byte {
-	if d == Anthropic {
+	switch d {
+	case Anthropic:
 		return encode(m.anthropic())
+	case Gemini:
+		return encode(m.gemini())
 	}
 	return encode(m.openai())
 }

@@ -8,7 +8,7 @@ func (s *scanner) finishNeeds() {
 	if h.Stream {
 		h.Needs |= route.NeedStream
 	}
-	if h.Op == CountTokens {
+	if h.Op.Counts() {
 		h.Needs |= route.NeedCount
 	}
 	if max(s.n, s.bestOf) > 1 {

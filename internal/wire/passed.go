@@ -34,6 +34,13 @@ func (r Refusal) Body(d Dialect, body []byte) []byte {
 			Type  string         `json:"type"`
 			Error anthropicError `json:"error"`
 		}{"error", anthropicError{Type: kind, Message: r.told()}})
+	case Gemini:
+		if r.Code != "" && r.Message != "" {
+			return body
+		}
+		return encode(struct {
+			Error geminiRejection `json:"error"`
+		}{geminiRejection{Code: r.Status, Message: r.told(), Status: rejections[r.Kind].geminiWord, Details: []any{}}})
 	}
 	return body
 }

@@ -38,6 +38,8 @@ func readingOf(op Operation) *reading {
 		return &anthropicReading
 	case Bedrock:
 		return &bedrockReading
+	case Gemini:
+		return &geminiReading
 	}
 	return &openaiReading
 }

@@ -35,6 +35,9 @@ const maxMessage = 1024
 // Refused classifies an upstream's answer whose status is not 2xx. body may be
 // cut. A Retry-After that is a date is taken relative to the answer's own Date.
 func Refused(d Dialect, status int, h http.Header, body []byte) Refusal {
+	if d == Gemini {
+		return refusedByGoogle(status, h, body)
+	}
 	r := Refusal{Status: status, RetryAfter: retryAfter(h, time.Now())}
 	l := lexer{b: body, lax: true}
 	if l.ws() == '{' {

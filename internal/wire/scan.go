@@ -29,10 +29,25 @@ const atLeastOne = "must be at least 1"
 // float64), an object that has a key twice, a top-level key that differs from a
 // known one in case alone, and known members of a wrong type. The body is not
 // changed and not kept.
-func Scan(op Operation, body []byte) (*Head, error) {
+func Scan(op Operation, body []byte) (*Head, error) { return ScanIn(op, body, InPath{}) }
+
+// InPath is what a dialect tells in the request's path and not in its body: nothing,
+// for most.
+type InPath struct {
+	Model  string
+	Stream bool
+}
+
+// ScanIn is Scan for a request whose path may tell a part of it. Dialects that tell
+// all in the body ignore at.
+func ScanIn(op Operation, body []byte, at InPath) (*Head, error) {
 	h := &Head{Op: op, ParallelTools: true}
 	s := scanner{lexer: lexer{b: body, keys: make([]keySpan, 0, 24)}, h: h}
-	s.request()
+	if op.Dialect() == Gemini {
+		s.geminiRequest(at)
+	} else {
+		s.request()
+	}
 	s.end()
 	if s.lexer.err != nil {
 		return nil, &sluice.Error{
@@ -67,6 +82,7 @@ type scanner struct {
 	uses         int64 // max_uses of the tool that is read; negative if it has none
 	marked       bool  // that tool ends what is to be cached
 	parallel     bool  // several tool calls in one answer are asked for
+	resolution   byte  // of all media, as a detail; 0 if it is not said
 	echo         bool  // the prompt comes back: with a bound of 0 it is scored alone
 	safetyID     string
 	user, metaID string
@@ -149,12 +165,19 @@ func (s *scanner) finish() error {
 	if h.Exact {
 		h.Text, h.base = s.exact, s.exact
 	}
+	if s.resolution != 0 {
+		for i := range h.media {
+			h.media[i].detail = s.resolution
+		}
+	}
 	h.Estimate, h.Bound = h.For(h.Model)
 	return nil
 }
 
 func maxParam(h *Head) string {
 	switch {
+	case h.Op.Dialect() == Gemini:
+		return geminiBound
 	case h.maxCompletionTokens.ok() && h.maxCompletionTokensIs >= 0:
 		return "max_completion_tokens"
 	case h.maxTokens.ok() && h.maxTokensIs >= 0, h.Op != Chat:

@@ -58,6 +58,9 @@ func (h *Head) Splice(body []byte, e Edit) []byte { return bytes.Join(h.Pieces(b
 // follow the model, which every body has but those whose address names it: see
 // elsewhere.
 func (h *Head) patches(p []patch, e Edit) []patch {
+	if h.Op.Dialect() == Gemini {
+		return h.geminiPatches(p, e)
+	}
 	if !h.model.ok() || e.NoModel || e.NoStream {
 		return h.elsewhere(p, e)
 	}
@@ -175,7 +178,7 @@ func (h *Head) Changed(e Edit) string {
 		return ""
 	}
 	if !h.HasMaxOutput {
-		if e.LegacyMaxTokens {
+		if e.LegacyMaxTokens && h.Op.Dialect() == OpenAI {
 			return "max_tokens=" + strconv.FormatInt(int64(e.MaxOutput), 10)
 		}
 		return h.MaxParam + "=" + strconv.FormatInt(int64(e.MaxOutput), 10)
@@ -185,12 +188,20 @@ func (h *Head) Changed(e Edit) string {
 		name string
 		at   span
 		is   sluice.Tokens
-	}{{"max_tokens", h.maxTokens, h.maxTokensIs}, {"max_completion_tokens", h.maxCompletionTokens, h.maxCompletionTokensIs}} {
+	}{{h.maxTokensName(), h.maxTokens, h.maxTokensIs}, {"max_completion_tokens", h.maxCompletionTokens, h.maxCompletionTokensIs}} {
 		if f.at.ok() && f.is >= 0 && replaces(e.MaxOutput, f.is) {
 			out = append(out, f.name+"="+strconv.FormatInt(int64(e.MaxOutput), 10))
 		}
 	}
 	return strings.Join(out, ", ")
+}
+
+// maxTokensName is the member that maxTokens is.
+func (h *Head) maxTokensName() string {
+	if h.Op.Dialect() == Gemini {
+		return geminiBound
+	}
+	return "max_tokens"
 }
 
 // name gives a field that the client left out, or wrote null, a value.

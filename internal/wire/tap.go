@@ -62,6 +62,8 @@ type Tap struct {
 	failed       bool
 	mended       int64
 	toolCalls    int64
+	searches     int64 // that the provider ran, where its usage does not tell
+	blocked      bool  // the prompt was, and there is no answer
 	finish       string
 	model        string
 	tier         string
@@ -77,6 +79,8 @@ func (s *choiceSet) add(i int64) {
 	i = min(max(i, 0), 127)
 	s[i/64] |= 1 << (i % 64)
 }
+
+func (s *choiceSet) has(i int64) bool { return s[i/64]&(1<<(i%64)) != 0 }
 
 // NewTap returns a Tap for one attempt's answer.
 func NewTap(op Operation, o TapOptions) *Tap {
@@ -189,7 +193,7 @@ func malformed(err error) *sluice.Error {
 func (t *Tap) Body(b []byte) ([]byte, error) {
 	l := lexer{b: b, lax: true}
 	var err *sluice.Error
-	if t.op == CountTokens {
+	if t.op.Counts() {
 		l.skip() // its only figure is for the client
 	} else {
 		err = t.by.body(t, &l)
@@ -306,6 +310,7 @@ func (t *Tap) Covered() sluice.Tokens { return t.covered }
 func (t *Tap) told() sluice.Usage {
 	u := t.usage
 	u.ToolCalls = t.toolCalls
+	u.WebSearches = max(u.WebSearches, t.searches)
 	if u.ServiceTier == "" {
 		u.ServiceTier = tier(t.tier)
 	}

@@ -11,13 +11,55 @@ type imageTable struct {
 	most     sluice.Tokens // an image of unknown size is estimated as this
 	hardMost sluice.Tokens // and bounded by this
 	size     func(w, h int64, detail byte) (estimate, bound sluice.Tokens)
+	clips    *clipTable // of what is no image
+}
+
+// clipTable is how a family of models bills audio, video and documents by their size.
+type clipTable struct{ audio, video, document byteRate }
+
+// byteRate is tokens for bytes: so many for each piece that is begun.
+type byteRate struct {
+	each, per         sluice.Tokens // estimated
+	hardEach, hardPer sluice.Tokens // and bounded
+	plus, least       sluice.Tokens // more in the estimate, and the least bound
+}
+
+func (r byteRate) of(bytes sluice.Tokens) (estimate, bound sluice.Tokens) {
+	return (bytes/r.per)*r.each + r.plus, max((bytes/r.hardPer+1)*r.hardEach, r.least)
+}
+
+// usualClips: audio of about ten tokens a second: 16 kB of a usual MP3, 1 kB of the
+// most compressed. A page of a PDF is some 64 kB and bills its text and its picture;
+// it can be far smaller, so the bound takes one in 2 kB.
+var usualClips = clipTable{
+	audio:    byteRate{each: 1, per: 1600, hardEach: 1, hardPer: 50, plus: 10, least: 64},
+	video:    byteRate{each: 1, per: 400, hardEach: 1, hardPer: 4, plus: 300, least: 1 << 14},
+	document: byteRate{each: 2500, per: 64 << 10, hardEach: 4800, hardPer: 2048, plus: 2500},
+}
+
+// geminiClips: 32 tokens a second of audio and 263 of video. A page is a picture of 560
+// tokens at most and its text.
+var geminiClips = clipTable{
+	audio:    byteRate{each: 1, per: 500, hardEach: 1, hardPer: 25, plus: 32, least: 256},
+	video:    byteRate{each: 1, per: 475, hardEach: 1, hardPer: 4, plus: 300, least: 1 << 14},
+	document: byteRate{each: 1000, per: 64 << 10, hardEach: 4800, hardPer: 2048, plus: 1000},
 }
 
 // imageTableOf chooses by the backend's name of the model. A name that is not
 // known is estimated as a hosted model of today and bounded as the greediest of
 // the open ones.
 func imageTableOf(d Dialect, model string) imageTable {
-	name := model[strings.LastIndexByte(model, '/')+1:]
+	t := hostedTable(d, model[strings.LastIndexByte(model, '/')+1:])
+	if t.clips == nil {
+		t.clips = &usualClips
+	}
+	return t
+}
+
+func hostedTable(d Dialect, name string) imageTable {
+	if d == Gemini || strings.HasPrefix(name, "gemini") {
+		return geminiTable(name)
+	}
 	if d == Anthropic || strings.HasPrefix(name, "claude") {
 		return claudeTable(name)
 	}
@@ -137,6 +179,42 @@ func openTable() imageTable {
 		bound = sluice.Tokens(min(up(w, 28)*up(h, 28), most))
 		return estimate, max(bound, 4096)
 	}}
+}
+
+// geminiTable bills an image by the resolution that is asked for: since Gemini 3 a
+// number of tokens for each, before it tiles.
+func geminiTable(name string) imageTable {
+	if strings.HasPrefix(name, "gemini-1") || strings.HasPrefix(name, "gemini-2") {
+		const most = 258 * 17 // 16 tiles of the largest image, and all of it in one
+		return imageTable{most: 258, hardMost: most, clips: &geminiClips, size: geminiTiles}
+	}
+	budget := func(_, _ int64, detail byte) (estimate, bound sluice.Tokens) {
+		switch detail {
+		case 'l':
+			return 280, 1120
+		case 'm':
+			return 560, 1120
+		}
+		return 1120, 2240
+	}
+	return imageTable{most: 1120, hardMost: 2240, clips: &geminiClips, size: budget}
+}
+
+// geminiTiles bills 258 tokens for an image of up to 384 × 384 pixels, and for each
+// tile of a larger one, whose edge is two thirds of its short side, within 256 and 768.
+func geminiTiles(w, h int64, detail byte) (estimate, bound sluice.Tokens) {
+	const tile = 258
+	w, h = fit(w, h, 3072)
+	n := int64(1)
+	if max(w, h) > 384 {
+		edge := min(max(min(w, h)*2/3, 256), 768)
+		n = min(up(w, edge)*up(h, edge), 16)
+	}
+	estimate = sluice.Tokens(tile * n)
+	if detail == 'l' {
+		return 64, estimate
+	}
+	return estimate, estimate + tile
 }
 
 // fit shrinks w × h so that its long edge is at most edge.
