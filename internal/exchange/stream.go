@@ -98,7 +98,7 @@ func (t *turn) begun(a *attempt) {
 // stream reads an attempt's events.
 func (t *turn) stream(ctx context.Context, a *attempt, ans *upstream.Answer) *stream {
 	s := &stream{ctx: ctx, t: t, a: a, ans: ans}
-	s.events = wire.NewSource(a.said.Op, s, t.x.o.EventLimit)
+	s.events = wire.NewSource(a.said.Op, ans.Frames, s, t.x.o.EventLimit)
 	s.pace = pace{told: -progressTokens, toldAt: a.began, keptAt: a.began} // the first content is told at once
 	return s
 }

@@ -18,6 +18,7 @@ type Answer struct {
 	Status  int
 	Header  http.Header
 	Events  bool   // the body is a stream of events
+	Frames  bool   // they come in binary frames
 	Refusal []byte // body of an answer of 400 or above, bounded; the answer is then over
 
 	parent context.Context    // the caller's

@@ -251,12 +251,20 @@ func (a *Answer) begin(stream bool) error {
 	if a.length > a.max {
 		return &Error{Reason: sluice.UpstreamTooLarge, Sent: true, Status: a.Status}
 	}
-	a.Events = stream && isEventStream(a.Header)
+	a.Frames = stream && is(a.Header, frameType)
+	a.Events = a.Frames || stream && is(a.Header, eventType)
 	a.watch.wait()
 	return nil
 }
 
-func isEventStream(h http.Header) bool {
+// The media types of streams: server-sent events, and the binary frames of Bedrock.
+const (
+	eventType = "text/event-stream"
+	frameType = "application/vnd.amazon.eventstream"
+)
+
+// is reports whether an answer is of a media type.
+func is(h http.Header, kind string) bool {
 	v := h[hContentType]
-	return len(v) > 0 && len(v[0]) >= len("text/event-stream") && strings.EqualFold(v[0][:len("text/event-stream")], "text/event-stream")
+	return len(v) > 0 && len(v[0]) >= len(kind) && strings.EqualFold(v[0][:len(kind)], kind)
 }

@@ -25,12 +25,19 @@ const (
 // Values are shared by all requests: net/http does not write to them.
 var (
 	valueJSON     = []string{"application/json"}
-	valueStream   = []string{"text/event-stream"}
+	valueStream   = []string{eventType}
+	valueFrames   = []string{frameType}
 	valueIdentity = []string{"identity"}
 	valueAgent    = []string{"sluice"}
 	valueVersion  = []string{AnthropicVersion}
 	valueText     = []string{"TEXT"}
 )
+
+// frames reports whether streams come in binary frames: Bedrock's do, but in the
+// dialect of OpenAI.
+func (t *Target) frames() bool {
+	return t.Dialect == wire.Bedrock || t.Service == Bedrock && t.Dialect != wire.OpenAI
+}
 
 // header builds what is sent but for the credential: those of the client's headers
 // that may pass, what this package decides, and the target's own, which win.
@@ -40,6 +47,9 @@ func (t *Target) header(client http.Header, stream bool) http.Header {
 	h[hAccept] = valueJSON
 	if stream {
 		h[hAccept] = valueStream
+		if t.frames() {
+			h[hAccept] = valueFrames
+		}
 	}
 	h[hAcceptEncoding] = valueIdentity
 	h[hUserAgent] = valueAgent

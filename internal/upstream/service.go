@@ -81,6 +81,7 @@ var endpoints = map[place]endpoint{
 	},
 	{Vertex, wire.CountTokens}: {path: onVertex + "/publishers/anthropic/models/count-tokens:rawPredict", Form: Form{Version: vertexVersion}},
 
+	{Direct, wire.Converse}: {path: "/model/{model}/converse", stream: "/model/{model}/converse-stream", Form: Form{NoStream: true}},
 	{Bedrock, wire.Messages}: {
 		path:   "/model/{model}/invoke",
 		stream: "/model/{model}/invoke-with-response-stream",
@@ -107,7 +108,7 @@ func (t *Target) At(c Call) Address {
 // filled is a path with its names filled in, each of them one segment.
 func (t *Target) filled(path, model string) string {
 	escape := url.PathEscape
-	if t.Service == Bedrock {
+	if t.Service == Bedrock || t.Dialect == wire.Bedrock {
 		escape = unreserved
 	}
 	return strings.NewReplacer("{model}", escape(model), "{project}", url.PathEscape(t.Project), "{location}", url.PathEscape(t.Location),

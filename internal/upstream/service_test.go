@@ -69,6 +69,20 @@ func TestAddresses(t *testing.T) {
 			"https://bedrock-runtime.us-east-1.amazonaws.com/model/arn%3Aaws%3Abedrock%3Aus-east-1%3A123456789012%3Ainference-profile%2Fus.claude-x/invoke-with-response-stream",
 			Address{NoModel: true, Form: Form{NoStream: true, Version: bedrockVersion, Betas: true}},
 		},
+		{
+			"converse", BaseOf(Bedrock, wire.Bedrock, "us-east-1"),
+			Target{Service: Bedrock, Dialect: wire.Bedrock, Location: "us-east-1"},
+			Call{Op: wire.Converse, Model: "anthropic.claude-3-5-sonnet-20241022-v2:0"},
+			"https://bedrock-runtime.us-east-1.amazonaws.com/model/anthropic.claude-3-5-sonnet-20241022-v2%3A0/converse",
+			Address{NoModel: true, Form: Form{NoStream: true}},
+		},
+		{
+			"converse with a profile, streamed", "http://10.0.0.1:8000",
+			Target{Dialect: wire.Bedrock},
+			Call{Op: wire.Converse, Model: "arn:aws:bedrock:us-east-1:123456789012:inference-profile/us.claude-x", Stream: true},
+			"http://10.0.0.1:8000/model/arn%3Aaws%3Abedrock%3Aus-east-1%3A123456789012%3Ainference-profile%2Fus.claude-x/converse-stream",
+			Address{NoModel: true, Form: Form{NoStream: true}},
+		},
 		{"chat on bedrock", BaseOf(Bedrock, wire.OpenAI, "eu-west-1"), Target{Service: Bedrock}, Call{Op: wire.Chat}, "https://bedrock-runtime.eu-west-1.amazonaws.com/openai/v1/chat/completions", Address{}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -170,7 +170,7 @@ func (t *Target) Validate() error {
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
 		return fmt.Errorf("base_url %q has a query or fragment: end it at the version, such as /v1", u.Redacted())
 	case ofDialect[t.Dialect] == scheme{}:
-		return fmt.Errorf("dialect %q is unknown: use openai or anthropic", t.Dialect)
+		return fmt.Errorf("dialect %q is unknown: use openai, anthropic or bedrock", t.Dialect)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -23,11 +24,11 @@ type Source interface {
 	Buffered() int
 }
 
-// NewSource reads the events of an answer to op from r; limit bounds one event in
-// bytes, 0 takes DefaultEventLimit.
-func NewSource(op Operation, r io.Reader, limit int) Source {
-	if op.Dialect() == Bedrock {
-		return NewFrames(r, limit)
+// NewSource reads the events of an answer to op from r, which come in binary frames or
+// as server-sent events; limit bounds one event in bytes, 0 takes DefaultEventLimit.
+func NewSource(op Operation, framed bool, r io.Reader, limit int) Source {
+	if framed {
+		return NewFrames(op, r, limit)
 	}
 	return NewEvents(r, limit)
 }
@@ -51,8 +52,10 @@ const (
 // Frames reads a stream of binary frames. Each becomes an event whose name is the
 // frame's event type and whose data is its payload; Raw is the same as a server-sent
 // event, so that what follows need not know how it came. A frame that tells an
-// exception becomes an event of the name "error".
+// exception becomes an event of the name "error", and one that holds an event of the
+// model's own dialect becomes that event.
 type Frames struct {
+	op    Operation
 	r     io.Reader
 	limit int
 	err   error // of r
@@ -62,12 +65,13 @@ type Frames struct {
 	out        []byte
 }
 
-// NewFrames reads from r; limit bounds one frame in bytes, 0 takes DefaultEventLimit.
-func NewFrames(r io.Reader, limit int) *Frames {
+// NewFrames reads an answer to op from r; limit bounds one frame in bytes, 0 takes
+// DefaultEventLimit.
+func NewFrames(op Operation, r io.Reader, limit int) *Frames {
 	if limit <= 0 {
 		limit = DefaultEventLimit
 	}
-	return &Frames{r: r, limit: max(limit, leastFrame), buf: make([]byte, max(min(firstBuffer, limit), leastFrame))}
+	return &Frames{op: op, r: r, limit: max(limit, leastFrame), buf: make([]byte, max(min(firstBuffer, limit), leastFrame))}
 }
 
 // Next returns the event of the next frame, io.EOF after the last, ErrUnterminated
@@ -153,6 +157,9 @@ func (f *Frames) room() {
 func (f *Frames) event(h *frameHeaders, payload []byte) (Event, error) {
 	switch string(h.message) {
 	case "event":
+		if string(h.event) == "chunk" {
+			return f.chunk(payload)
+		}
 		return f.framed(h.event, unpadded(payload)), nil
 	case "exception":
 		l := lexer{b: payload, lax: true}
@@ -173,9 +180,56 @@ func (f *Frames) failure(kind, message string) Event {
 		Type    string `json:"type"`
 		Message string `json:"message"`
 	}
+	if f.op.Dialect() == Anthropic {
+		return f.framed([]byte("error"), encode(struct {
+			Type  string `json:"type"`
+			Error told   `json:"error"`
+		}{"error", told{bedrockInAnthropic(kind), message}}))
+	}
 	return f.framed([]byte("error"), encode(struct {
 		Error told `json:"error"`
 	}{told{kind, message}}))
+}
+
+// chunk is the event of the model's own dialect that a frame holds, in base64.
+func (f *Frames) chunk(payload []byte) (Event, error) {
+	l := lexer{b: payload, lax: true}
+	var data []byte
+	err := errChunk
+	if l.ws() == '{' {
+		for o := l.object(); l.member(&o); {
+			if string(l.key(&o)) != "bytes" {
+				l.skip()
+				continue
+			}
+			b := l.bytesOf()
+			data = make([]byte, base64.StdEncoding.DecodedLen(len(b)))
+			var n int
+			n, err = base64.StdEncoding.Decode(data, b)
+			data = data[:n]
+		}
+	}
+	if l.err != nil || err != nil {
+		return Event{}, f.corrupt("it holds no event")
+	}
+	return f.framed(typeOf(data), data), nil
+}
+
+var errChunk = errors.New("no bytes")
+
+// typeOf is an event's own word for what it is, which is its name.
+func typeOf(data []byte) (name []byte) {
+	l := lexer{b: data, lax: true}
+	if l.ws() != '{' {
+		return nil
+	}
+	for o := l.object(); l.member(&o); {
+		if string(l.key(&o)) == "type" {
+			return l.bytesOf()
+		}
+		l.skip()
+	}
+	return nil
 }
 
 // framed is an event of a name. A payload of several lines stands in Raw by lines.

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"io"
@@ -34,7 +35,7 @@ func TestFrameVectors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = NewFrames(bytes.NewReader(b), 0).Next()
+		_, err = NewFrames(Converse, bytes.NewReader(b), 0).Next()
 		if !errors.Is(err, ErrFrame) || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: got %v, want %s", tt.name, err, tt.want)
 		}
@@ -66,7 +67,7 @@ func TestFrames(t *testing.T) {
 			`event: error` + "\n" + `data: {"error":{"type":"Bad","message":"it is"}}` + "\n\n",
 		},
 	} {
-		ev, err := NewFrames(bytes.NewReader(tt.frame), 0).Next()
+		ev, err := NewFrames(Converse, bytes.NewReader(tt.frame), 0).Next()
 		if err != nil || string(ev.Raw) != tt.want {
 			t.Errorf("%s: got %q, %v", tt.name, ev.Raw, err)
 		}
@@ -78,7 +79,7 @@ func TestFramesCut(t *testing.T) {
 	whole := append(told("a", `{"x":1}`), told("b", `{"y":2}`)...)
 	first := len(told("a", `{"x":1}`))
 	for n := range len(whole) {
-		f := NewFrames(bytes.NewReader(whole[:n]), 0)
+		f := NewFrames(Converse, bytes.NewReader(whole[:n]), 0)
 		var err error
 		seen := 0
 		for ; err == nil; seen++ {
@@ -93,7 +94,7 @@ func TestFramesCut(t *testing.T) {
 		}
 	}
 	cause := errors.New("reset")
-	f := NewFrames(io.MultiReader(bytes.NewReader(whole[:first+3]), iotest.ErrReader(cause)), 0)
+	f := NewFrames(Converse, io.MultiReader(bytes.NewReader(whole[:first+3]), iotest.ErrReader(cause)), 0)
 	if _, err := f.Next(); err != nil {
 		t.Fatal(err)
 	}
@@ -104,14 +105,14 @@ func TestFramesCut(t *testing.T) {
 
 func TestFramesBounded(t *testing.T) {
 	large := told("a", `{"text":"`+strings.Repeat("x", 5000)+`"}`)
-	if _, err := NewFrames(bytes.NewReader(large), 4096).Next(); err != ErrEventTooLarge {
+	if _, err := NewFrames(Converse, bytes.NewReader(large), 4096).Next(); err != ErrEventTooLarge {
 		t.Errorf("got %v", err)
 	}
-	if ev, err := NewFrames(bytes.NewReader(large), len(large)).Next(); err != nil || len(ev.Data) != 5011 {
+	if ev, err := NewFrames(Converse, bytes.NewReader(large), len(large)).Next(); err != nil || len(ev.Data) != 5011 {
 		t.Errorf("at the bound: %d bytes, %v", len(ev.Data), err)
 	}
 	long := AppendFrame(nil, nil, make([]byte, 600<<20>>10)) // a length that nothing follows grows no buffer
-	f := NewFrames(iotest.DataErrReader(bytes.NewReader(long[:prelude])), 1<<30)
+	f := NewFrames(Converse, iotest.DataErrReader(bytes.NewReader(long[:prelude])), 1<<30)
 	if _, err := f.Next(); err != ErrUnterminated || len(f.buf) > 2*firstBuffer {
 		t.Errorf("got %v with a buffer of %d", err, len(f.buf))
 	}
@@ -130,7 +131,7 @@ func TestFramesProperty(t *testing.T) {
 			want, ends = append(want, payload), append(ends, len(stream))
 		}
 		for _, r := range []io.Reader{bytes.NewReader(stream), iotest.OneByteReader(bytes.NewReader(stream)), iotest.HalfReader(bytes.NewReader(stream))} {
-			f := NewFrames(r, 0)
+			f := NewFrames(Converse, r, 0)
 			for _, w := range want {
 				if ev, err := f.Next(); err != nil || string(ev.Data) != w {
 					t.Fatalf("got %q, %v", ev.Data, err)
@@ -143,7 +144,7 @@ func TestFramesProperty(t *testing.T) {
 		at := rapid.IntRange(0, len(stream)-1).Draw(t, "changed")
 		bad := bytes.Clone(stream)
 		bad[at] ^= byte(rapid.IntRange(1, 255).Draw(t, "by"))
-		f := NewFrames(bytes.NewReader(bad), 0)
+		f := NewFrames(Converse, bytes.NewReader(bad), 0)
 		for i := range want {
 			_, err := f.Next()
 			if at >= ends[i] != (err == nil) {
@@ -161,7 +162,7 @@ func FuzzFrames(f *testing.F) {
 	f.Add(AppendFrame(nil, []FrameHeader{{":exception-type", "x"}, {":message-type", "exception"}}, []byte(`{"message":1}`)))
 	f.Add(append(told("a", `{"a":1,"p":"x"}`), 0, 0, 0, 9))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		src := NewFrames(bytes.NewReader(b), 1<<16)
+		src := NewFrames(Converse, bytes.NewReader(b), 1<<16)
 		tap := NewTap(Converse, TapOptions{})
 		for {
 			ev, err := src.Next()
@@ -186,4 +187,24 @@ func FuzzFrames(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Models that are called in their own dialect have its events in the frames.
+func TestFramesOfChunks(t *testing.T) {
+	chunk := func(data string) []byte {
+		return told("chunk", `{"bytes":"`+base64.StdEncoding.EncodeToString([]byte(data))+`","p":"abc"}`)
+	}
+	stop := AppendFrame(nil, []FrameHeader{{":message-type", "exception"}, {":exception-type", "throttlingException"}}, []byte(`{"message":"slow"}`))
+	f := NewFrames(Messages, bytes.NewReader(bytes.Join([][]byte{chunk(`{"type":"message_stop","x":1}`), stop, told("chunk", `{"bytes":"!"}`)}, nil)), 0)
+	for _, want := range []string{
+		"event: message_stop\ndata: {\"type\":\"message_stop\",\"x\":1}\n\n",
+		"event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"rate_limit_error\",\"message\":\"slow\"}}\n\n",
+	} {
+		if ev, err := f.Next(); err != nil || string(ev.Raw) != want {
+			t.Errorf("got %q, %v, want %q", ev.Raw, err, want)
+		}
+	}
+	if _, err := f.Next(); !errors.Is(err, ErrFrame) {
+		t.Errorf("got %v", err)
+	}
 }

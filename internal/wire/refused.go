@@ -43,9 +43,9 @@ func Refused(d Dialect, status int, h http.Header, body []byte) Refusal {
 	if l.ws() == '{' {
 		r.Type, r.Code, r.Message = l.readError()
 	}
-	if d == Bedrock {
-		if v := h.Get("X-Amzn-Errortype"); v != "" {
-			r.Type = clip(v, maxWord)
+	if exception := h.Get("X-Amzn-Errortype"); d == Bedrock || exception != "" { // the service speaks other dialects too
+		if exception != "" {
+			r.Type = clip(exception, maxWord)
 		}
 		r.classify()
 		r.bedrock()

@@ -11,20 +11,31 @@ import (
 // at their end, and the status that each has where it is an answer of its own. In the
 // middle of a stream only the name is told, and means the same.
 var bedrockExceptions = []struct {
-	name   string
-	status int
+	name      string
+	status    int
+	anthropic string // what is like it in that dialect, where models are called in it
 }{
-	{"throttling", http.StatusTooManyRequests},
-	{"modelnotready", http.StatusTooManyRequests},
-	{"servicequotaexceeded", http.StatusBadRequest},
-	{"validation", http.StatusBadRequest},
-	{"modeltimeout", http.StatusRequestTimeout},
-	{"modelerror", http.StatusFailedDependency},
-	{"modelstreamerror", http.StatusFailedDependency},
-	{"accessdenied", http.StatusForbidden},
-	{"resourcenotfound", http.StatusNotFound},
-	{"internalserver", http.StatusInternalServerError},
-	{"serviceunavailable", http.StatusServiceUnavailable},
+	{"throttling", http.StatusTooManyRequests, "rate_limit_error"},
+	{"modelnotready", http.StatusTooManyRequests, "overloaded_error"},
+	{"servicequotaexceeded", http.StatusBadRequest, "rate_limit_error"},
+	{"validation", http.StatusBadRequest, "invalid_request_error"},
+	{"modeltimeout", http.StatusRequestTimeout, "timeout_error"},
+	{"modelerror", http.StatusFailedDependency, "api_error"},
+	{"modelstreamerror", http.StatusFailedDependency, "api_error"},
+	{"accessdenied", http.StatusForbidden, "permission_error"},
+	{"resourcenotfound", http.StatusNotFound, "not_found_error"},
+	{"internalserver", http.StatusInternalServerError, "api_error"},
+	{"serviceunavailable", http.StatusServiceUnavailable, "overloaded_error"},
+}
+
+// bedrockInAnthropic is an exception as an error of that dialect.
+func bedrockInAnthropic(kind string) string {
+	for _, x := range bedrockExceptions {
+		if x.name == bedrockException(kind) {
+			return x.anthropic
+		}
+	}
+	return "api_error"
 }
 
 // bedrockException is an exception's name as it stands in the table: it is written

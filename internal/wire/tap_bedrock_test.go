@@ -22,7 +22,7 @@ const (
 // tapFrames moves frames through a tap and returns its last step.
 func tapFrames(t *testing.T, tap *Tap, frames ...[]byte) (s Step) {
 	t.Helper()
-	src := NewFrames(bytes.NewReader(bytes.Join(frames, nil)), 0)
+	src := NewFrames(Converse, bytes.NewReader(bytes.Join(frames, nil)), 0)
 	for {
 		ev, err := src.Next()
 		if err != nil {
