@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"cmp"
 	"time"
 
 	"sluice"
@@ -15,6 +16,8 @@ type StreamOptions struct {
 	// it choose.
 	Told bool
 	Now  time.Time // for dialects that tell when an answer was made, where the other does not
+	// ID and Model are what the answer says of itself where the backend says nothing.
+	ID, Model string
 }
 
 // reader turns a backend's events into those of no dialect.
@@ -40,6 +43,7 @@ type writer interface {
 type Stream struct {
 	r      reader
 	w      writer
+	o      StreamOptions
 	events []Event
 	out    []byte
 	like   likeness
@@ -49,7 +53,9 @@ type Stream struct {
 
 // NewStream translates from a backend's dialect to the client's.
 func NewStream(from, to wire.Operation, o StreamOptions) *Stream {
-	return &Stream{r: codecOf(from).newReader(), w: codecOf(to).newWriter(&o)}
+	s := &Stream{r: codecOf(from).newReader(), o: o}
+	s.w = codecOf(to).newWriter(&s.o)
+	return s
 }
 
 // Event is what the client gets for a backend's event, empty for nothing. It is
@@ -96,7 +102,7 @@ func (s *Stream) write() (err error) {
 	s.out = s.out[:0]
 	if !s.begun && len(s.events) > 0 && s.events[0].Kind != EventStart {
 		s.begun = true
-		if s.out, err = s.w.write(s.out, &Event{Kind: EventStart}); err != nil {
+		if s.out, err = s.w.write(s.out, &Event{Kind: EventStart, ID: s.o.ID, Name: s.o.Model}); err != nil {
 			return malformed(err)
 		}
 	}
@@ -105,7 +111,9 @@ func (s *Stream) write() (err error) {
 		if e.Kind == EventStart && s.begun {
 			continue
 		}
-		s.begun = true
+		if s.begun = true; e.Kind == EventStart {
+			e.ID, e.Name = cmp.Or(e.ID, s.o.ID), cmp.Or(e.Name, s.o.Model)
+		}
 		if s.out, err = s.w.write(s.out, e); err != nil {
 			return malformed(err)
 		}
@@ -113,15 +121,15 @@ func (s *Stream) write() (err error) {
 	return nil
 }
 
-// Whole translates an answer in one piece.
-func Whole(from, to wire.Operation, body []byte, u sluice.Usage, now time.Time) ([]byte, error) {
+// Whole translates an answer in one piece. Its usage is that of the options.
+func Whole(from, to wire.Operation, body []byte, o StreamOptions) ([]byte, error) {
 	a, err := codecOf(from).parseAnswer(body)
 	if err != nil {
 		return nil, malformed(err)
 	}
-	a.Usage = u
+	a.Usage, a.ID, a.Model = o.Usage(), cmp.Or(a.ID, o.ID), cmp.Or(a.Model, o.Model)
 	if a.Created == 0 {
-		a.Created = now.Unix()
+		a.Created = o.Now.Unix()
 	}
 	return codecOf(to).emitAnswer(make([]byte, 0, len(body)+len(body)/4), a), nil
 }

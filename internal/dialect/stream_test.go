@@ -297,7 +297,7 @@ func TestStreamIsTheWholeAnswer(t *testing.T) {
 					}
 				}
 				wellFormed(t, p.client, out)
-				whole, err := Whole(from.op, to.op, from.emitAnswer(nil, a), a.Usage, made)
+				whole, err := Whole(from.op, to.op, from.emitAnswer(nil, a), StreamOptions{Usage: func() sluice.Usage { return a.Usage }, Now: made})
 				if err != nil {
 					t.Fatal(err)
 				}

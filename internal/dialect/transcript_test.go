@@ -92,7 +92,7 @@ func transcript(t *testing.T, comment, request, upstream string) map[string]stri
 	if h.Stream {
 		out, err = tapped(tap, NewStream(tr.Op, op, StreamOptions{Usage: usage, Told: h.IncludeUsage, Now: made}), strings.NewReader(upstream))
 	} else if out, err = tap.Body([]byte(upstream)); err == nil {
-		out, err = Whole(tr.Op, op, out, usage(), made)
+		out, err = Whole(tr.Op, op, out, StreamOptions{Usage: usage, Now: made})
 		out = append(out, '\n')
 	}
 	got["client"] = string(out)

@@ -201,9 +201,15 @@ func (t *turn) translated(a *attempt) *dialect.Stream {
 	if a.to == nil {
 		return nil
 	}
-	return dialect.NewStream(a.said.Op, t.r.Head.Op, dialect.StreamOptions{
+	return dialect.NewStream(a.said.Op, t.r.Head.Op, t.naming(a))
+}
+
+// naming is what a translated answer tells that is not in it.
+func (t *turn) naming(a *attempt) dialect.StreamOptions {
+	return dialect.StreamOptions{
 		Usage: func() sluice.Usage { return t.took(a) }, Told: t.r.Head.IncludeUsage, Now: time.Now(),
-	})
+		ID: string(t.r.ID), Model: t.r.Head.Model,
+	}
 }
 
 // step takes an event through the tap and, where the client speaks another dialect,
@@ -247,7 +253,7 @@ func (t *turn) wholeOf(a *attempt, body []byte) ([]byte, error) {
 	if a.to == nil {
 		return body, nil
 	}
-	return dialect.Whole(a.said.Op, t.r.Head.Op, body, t.took(a), time.Now())
+	return dialect.Whole(a.said.Op, t.r.Head.Op, body, t.naming(a))
 }
 
 // passOn passes a backend's refusal of the client's own mistake on: as it is, or, to
