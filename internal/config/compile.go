@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"log/slog"
@@ -230,7 +231,7 @@ func (b *builder) backend(path string, x *Backend) *route.Backend {
 		StopsOnCancel: first(x.StopsOnCancel, p.StopsOnCancel, p.Engine != "" || p.Simulated),
 		Longest:       p.Timeouts.upstream().Longest(), Silence: p.Timeouts.upstream().Silence(),
 	}
-	out.Keys, _ = x.credentials(p)
+	out.Keys = x.credentials(p).keys
 	b.price(path, out, x, p)
 	b.s.Targets[out.ID] = b.target(path, x, p)
 	return out
@@ -316,23 +317,20 @@ var hosts = map[string]string{
 }
 
 // lookup asks the catalogue, under the name that the provider is declared to
-// have there, else that of its host, else its own.
+// have there, else that of its service or host, else its own.
 func (b *builder) lookup(x *Backend, p *Provider) (Known, bool) {
 	if b.o.Lookup == nil {
 		return Known{}, false
 	}
 	name := p.Catalog
 	if name == "" {
-		base := p.BaseURL
-		if x.BaseURL != "" {
-			base = x.BaseURL
-		}
-		name = x.Provider
+		base := cmp.Or(x.BaseURL, p.BaseURL)
+		name = cmp.Or(string(p.Service), x.Provider)
 		if u, err := url.Parse(base); err == nil && hosts[u.Hostname()] != "" {
 			name = hosts[u.Hostname()]
 		}
 	}
-	return b.o.Lookup(name, x.Model)
+	return b.o.Lookup(name, cmp.Or(x.Catalog, x.Model))
 }
 
 func (b *builder) target(path string, x *Backend, p *Provider) *upstream.Target {
@@ -346,6 +344,8 @@ func (b *builder) target(path string, x *Backend, p *Provider) *upstream.Target 
 		}
 	case x.BaseURL != "":
 		base = x.BaseURL
+	case base == "":
+		base = x.base(p)
 	}
 	u, err := url.Parse(base)
 	if err != nil {
@@ -356,10 +356,11 @@ func (b *builder) target(path string, x *Backend, p *Provider) *upstream.Target 
 		BaseURL: u, Dialect: wire.Dialect(p.Dialect), Engine: string(p.Engine), MetricsEvery: p.metricsEvery(), AllowPrivate: p.AllowPrivate || p.Simulated,
 		Header: make(http.Header), Timeouts: p.Timeouts.upstream(), LostBound: p.LostCharge == LostBound,
 	}
-	keys, secrets := x.credentials(p)
-	t.Probe, t.Keys = x.probe(p), secrets
-	if len(keys) > 0 { // for what is asked beside requests
-		t.APIKey = secrets[keys[0].ID]
+	t.Service, t.Project, t.Location, t.APIVersion = p.service(), p.Project, x.location(p), p.APIVersion
+	c := x.credentials(p)
+	t.Probe, t.Keys, t.Logins = x.probe(p), c.secrets, c.logins
+	if len(c.keys) > 0 { // for what is asked beside requests
+		t.APIKey, t.Login = c.secrets[c.keys[0].ID], c.logins[c.keys[0].ID]
 	}
 	for name, v := range p.Headers {
 		t.Header.Set(name, v.Reveal())

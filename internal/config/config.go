@@ -87,7 +87,12 @@ type Keys struct {
 // Provider is an account at a provider, or a family of engines.
 type Provider struct {
 	Dialect       Dialect            `json:"dialect" jsonschema:"what it speaks: openai or anthropic"`
-	BaseURL       string             `json:"base_url,omitempty" jsonschema:"address up to and with the version, such as https://api.openai.com/v1"`
+	Service       Service            `json:"service,omitempty" jsonschema:"the cloud that it is reached through, if that is not its maker: azure, vertex or bedrock"`
+	BaseURL       string             `json:"base_url,omitempty" jsonschema:"address up to and with the version, such as https://api.openai.com/v1; vertex and bedrock have one of their own for each location"`
+	Project       string             `json:"project,omitempty" jsonschema:"vertex: the project that is called"`
+	Location      string             `json:"location,omitempty" jsonschema:"vertex, bedrock: where its models are called, such as us-east-1, europe-west4, eu or global"`
+	APIVersion    string             `json:"api_version,omitempty" jsonschema:"azure: the dated version that each deployment is called with; left out for /openai/v1"`
+	Login         *Login             `json:"login,omitempty" jsonschema:"what the service knows it by, in place of api_key"`
 	APIKey        *Secret            `json:"api_key,omitempty" jsonschema:"its key: ${NAME} or file:/path"`
 	APIKeys       []APIKey           `json:"api_keys,omitempty" jsonschema:"several keys in its place, which share the requests by weight: each is paced, parked and disabled on its own, and rates of capacity are those of one"`
 	Probe         *Probe             `json:"probe,omitzero" jsonschema:"ask each of its backends outside of requests how it is"`
@@ -167,10 +172,13 @@ type Backend struct {
 	Name          string        `json:"name" jsonschema:"unique over all pools; it stands in sluice-backend, metrics and the ledger"`
 	Provider      string        `json:"provider" jsonschema:"a name of providers"`
 	BaseURL       string        `json:"base_url,omitempty" jsonschema:"its own address; the provider's if left out"`
+	Location      string        `json:"location,omitempty" jsonschema:"where its service has it; the provider's if left out"`
+	Login         *Login        `json:"login,omitempty" jsonschema:"its own login; the provider's if left out"`
 	APIKey        *Secret       `json:"api_key,omitempty" jsonschema:"its own key; the provider's if left out"`
 	APIKeys       []APIKey      `json:"api_keys,omitempty" jsonschema:"its own keys, likewise"`
 	Probe         *Probe        `json:"probe,omitzero" jsonschema:"its own, as at the provider"`
 	Model         string        `json:"model" jsonschema:"the provider's name of the model"`
+	Catalog       string        `json:"catalog,omitempty" jsonschema:"the model's name in the built-in catalogue of prices, if that is not model: an Azure deployment has a name of your own, and an answer that names the model behind it decides no price"`
 	Region        string        `json:"region,omitempty" jsonschema:"where it runs"`
 	MaxRisk       Risk          `json:"max_risk,omitempty" jsonschema:"as at the provider, of this backend; it may be lower than that"`
 	Domain        string        `json:"domain,omitempty" jsonschema:"failure domain: what fails together; the provider's name if left out. A further attempt leaves the domain of the one that failed if any other can serve"`

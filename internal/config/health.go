@@ -46,7 +46,8 @@ func (c *Config) breaker() route.BreakerPolicy {
 // APIKey is one of several credentials, written as the secret or as a mapping.
 type APIKey struct {
 	Name   string  `json:"name,omitempty" jsonschema:"how it is called in status, metrics and the log, after the provider's name; its position in the list if left out"`
-	Key    *Secret `json:"key" jsonschema:"the key: ${NAME} or file:/path"`
+	Key    *Secret `json:"key,omitempty" jsonschema:"the key: ${NAME} or file:/path"`
+	Login  *Login  `json:"login,omitempty" jsonschema:"a login at the provider's service in its place"`
 	Weight int64   `json:"weight" zero:"meant" jsonschema:"share of the requests that go with it, at least 1"`
 }
 
@@ -98,22 +99,37 @@ func (x *Backend) probe(p *Provider) upstream.Probe {
 	return upstream.Probe{Path: from.Path, Every: time.Duration(from.Every)}
 }
 
-// credentials are the keys of a backend, and their secrets by name. Those of its
+// credentials are the keys of a backend, and what they are by name. Those of its
 // provider are shared by all backends that have none of their own.
-func (x *Backend) credentials(p *Provider) (keys []route.Key, secrets map[string]sluice.Secret) {
-	owner, one, many := x.Provider, p.APIKey, p.APIKeys
-	if x.APIKey != nil || len(x.APIKeys) > 0 {
-		owner, one, many = x.Name+"@"+x.Provider, x.APIKey, x.APIKeys
+func (x *Backend) credentials(p *Provider) (c credentials) {
+	owner, login, one, many := x.Provider, p.Login, p.APIKey, p.APIKeys
+	if x.APIKey != nil || len(x.APIKeys) > 0 || x.Login != nil {
+		owner, login, one, many = x.Name+"@"+x.Provider, x.Login, x.APIKey, x.APIKeys
 	}
-	secrets = make(map[string]sluice.Secret)
-	if one != nil {
-		keys, secrets[owner] = append(keys, route.Key{ID: owner, Weight: 1}), one.Secret
+	c.secrets, c.logins = make(map[string]sluice.Secret), make(map[string]upstream.Login)
+	if one != nil || login != nil {
+		c.add(owner, 1, one, login)
 	}
 	for i, k := range many {
-		id := owner + "/" + k.name(i)
-		keys, secrets[id] = append(keys, route.Key{ID: id, Weight: k.Weight}), k.Key.Secret
+		c.add(owner+"/"+k.name(i), k.Weight, k.Key, k.Login)
 	}
-	return keys, secrets
+	return c
+}
+
+// credentials are those of one backend, and what each of them is.
+type credentials struct {
+	keys    []route.Key
+	secrets map[string]sluice.Secret
+	logins  map[string]upstream.Login
+}
+
+func (c *credentials) add(id string, weight int64, key *Secret, login *Login) {
+	c.keys = append(c.keys, route.Key{ID: id, Weight: weight})
+	if login != nil {
+		c.logins[id] = login.upstream()
+	} else {
+		c.secrets[id] = key.Secret
+	}
 }
 
 func (k *APIKey) name(at int) string {
@@ -163,7 +179,10 @@ func (v *validator) apiKeys(path string, one *Secret, many []APIKey) {
 		if k.Weight < 1 || k.Weight > route.MaxKeyWeight {
 			v.fail(join(where, "weight"), "write a number from 1 to 1000000; to leave a credential out, remove it", "%d is out of range", k.Weight)
 		}
-		if k.Key == nil && !v.broken[where] && !v.broken[join(where, "key")] {
+		if k.Key != nil && k.Login != nil {
+			v.fail(where, "write one of them", "is a key and a login")
+		}
+		if k.Key == nil && k.Login == nil && !v.broken[where] && !v.broken[join(where, "key")] {
 			v.fail(where, "write ${NAME}, file:/path, or {key: ${NAME}}", "the credential is missing")
 		}
 	}

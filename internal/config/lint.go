@@ -71,19 +71,21 @@ func (l *linter) openSecrets() {
 		}
 	}
 	check("keys.pepper", l.c.Keys.Pepper)
-	for _, name := range sorted(l.c.Providers) {
-		check(join(join("providers", name), "api_key"), l.c.Providers[name].APIKey)
-		for i, k := range l.c.Providers[name].APIKeys {
-			check(index(join(join("providers", name), "api_keys"), i), k.Key)
+	credentials := func(at string, login *Login, one *Secret, many []APIKey) {
+		check(join(at, "api_key"), one)
+		login.visit(join(at, "login"), check)
+		for i, k := range many {
+			check(index(join(at, "api_keys"), i), k.Key)
+			k.Login.visit(join(index(join(at, "api_keys"), i), "login"), check)
 		}
+	}
+	for _, name := range sorted(l.c.Providers) {
+		p := l.c.Providers[name]
+		credentials(join("providers", name), p.Login, p.APIKey, p.APIKeys)
 	}
 	for _, name := range sorted(l.c.Pools) {
 		for i, b := range l.c.Pools[name].Backends {
-			at := index(join(join("pools", name), "backends"), i)
-			check(join(at, "api_key"), b.APIKey)
-			for j, k := range b.APIKeys {
-				check(index(join(at, "api_keys"), j), k.Key)
-			}
+			credentials(index(join(join("pools", name), "backends"), i), b.Login, b.APIKey, b.APIKeys)
 		}
 	}
 	for _, name := range sorted(l.c.Tenants) {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"net/url"
@@ -33,12 +34,27 @@ func (c *Config) rehearse() {
 		if !p.Simulated && !valid(p.BaseURL) {
 			p.BaseURL = nowhere
 		}
+		p.Catalog = cmp.Or(p.Catalog, string(p.Service))
+		p.Service, p.Project, p.Location, p.APIVersion, p.Login = "", "", "", "", nil
+		withoutLogins(p.APIKeys)
 	}
 	for _, p := range c.Pools {
 		for i := range p.Backends {
-			if b := &p.Backends[i]; b.BaseURL != "" && !valid(b.BaseURL) {
+			b := &p.Backends[i]
+			if b.BaseURL != "" && !valid(b.BaseURL) {
 				b.BaseURL = nowhere
 			}
+			b.Location, b.Login = "", nil
+			withoutLogins(b.APIKeys)
+		}
+	}
+}
+
+// withoutLogins makes keys of logins: no service is called.
+func withoutLogins(keys []APIKey) {
+	for i := range keys {
+		if keys[i].Login != nil {
+			keys[i].Login, keys[i].Key = nil, &Secret{Secret: sluice.NewSecret("rehearsal")}
 		}
 	}
 }

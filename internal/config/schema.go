@@ -118,6 +118,7 @@ func typeSchemas() map[reflect.Type]*jsonschema.Schema {
 		reflect.TypeFor[LogLevel]():     words(logLevels...),
 		reflect.TypeFor[LogFormat]():    words(LogFormat("").words()...),
 		reflect.TypeFor[Dialect]():      words(Dialect("").words()...),
+		reflect.TypeFor[Service]():      words(Service("").words()...),
 		reflect.TypeFor[Engine]():       words(Engine("").words()...),
 		reflect.TypeFor[LostCharge]():   words(LostCharge("").words()...),
 		reflect.TypeFor[Lend]():         words(Lend("").words()...),

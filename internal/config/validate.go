@@ -113,6 +113,7 @@ func (v *validator) provider(path, name string, p *Provider) {
 	}
 	v.capabilities(join(path, "capabilities"), p.Capabilities)
 	v.apiKeys(path, p.APIKey, p.APIKeys)
+	v.service(path, p)
 	v.probe(join(path, "probe"), p.Probe)
 	for _, h := range sorted(p.Headers) {
 		if !validHeader(h) {
@@ -125,7 +126,7 @@ func (v *validator) provider(path, name string, p *Provider) {
 // neither carries the credential nor frames the message.
 func validHeader(name string) bool {
 	switch strings.ToLower(name) {
-	case "", "authorization", "x-api-key", "host", "content-length", "content-encoding", "transfer-encoding", "connection", "te", "trailer", "upgrade", "accept-encoding":
+	case "", "authorization", "x-api-key", "api-key", "x-goog-api-key", "x-amz-date", "x-amz-security-token", "host", "content-length", "content-encoding", "transfer-encoding", "connection", "te", "trailer", "upgrade", "accept-encoding":
 		return false
 	}
 	return strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") == ""
@@ -216,8 +217,11 @@ func (v *validator) backend(path string, b *Backend, seen map[string]string) {
 		v.fail(join(path, "provider"), suggest(b.Provider, sorted(v.c.Providers)), "provider %q is not declared", b.Provider)
 	case p.Simulated && b.BaseURL != "":
 		v.fail(join(path, "base_url"), "remove it", "provider %q is simulated and has no address", b.Provider)
-	case p.BaseURL == "" && b.BaseURL == "" && !p.Simulated && !v.broken[join(join("providers", b.Provider), "base_url")] && !v.broken[join(path, "base_url")]:
+	case p.BaseURL == "" && b.BaseURL == "" && !p.Simulated && !p.Service.placed() && !v.broken[join(join("providers", b.Provider), "base_url")] && !v.broken[join(path, "base_url")]:
 		v.fail(join(path, "base_url"), "add it here or at the provider", "neither the backend nor its provider %q has an address", b.Provider)
+	}
+	if p != nil {
+		v.serviced(path, b, p)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 
 	"sluice"
 )
@@ -19,17 +20,26 @@ const signedService = "bedrock"
 // sign signs a call by AWS Signature Version 4: its method, path, query, headers and
 // body as they are sent. Nothing of it may change afterwards.
 func (c *Client) sign(ctx context.Context, t *Target, a *AWS, l *letter) error {
+	l.signed = c.clocks.now(t.BaseURL.Host)
+	return l.sign(ctx, c.signer, a, signing{service: signedService, region: t.Location, at: l.signed})
+}
+
+// signing is what a signature is for.
+type signing struct {
+	service, region string
+	at              time.Time
+}
+
+func (l *letter) sign(ctx context.Context, signer *v4.Signer, a *AWS, as signing) error {
 	body := sha256.New()
 	size := int64(0)
 	for _, p := range l.pieces {
 		body.Write(p)
 		size += int64(len(p))
 	}
-	l.signed = c.clocks.now(t.BaseURL.Host)
 	r := &http.Request{Method: l.method, URL: l.url, Host: l.url.Host, Header: l.header, ContentLength: size}
-	err := c.signer.SignHTTP(ctx, aws.Credentials{AccessKeyID: a.KeyID, SecretAccessKey: a.Secret.Reveal(), SessionToken: a.Session.Reveal()},
-		r, hex.EncodeToString(body.Sum(nil)), signedService, t.Location, l.signed)
-	if err != nil {
+	key := aws.Credentials{AccessKeyID: a.KeyID, SecretAccessKey: a.Secret.Reveal(), SessionToken: a.Session.Reveal()}
+	if err := signer.SignHTTP(ctx, key, r, hex.EncodeToString(body.Sum(nil)), as.service, as.region, as.at); err != nil {
 		return &Error{Reason: sluice.UpstreamRefused, Credential: true, What: "the call could not be signed", Err: err}
 	}
 	return nil
