@@ -17,6 +17,7 @@ var anthropic = codec{
 var anthropicNames = map[Feature]string{
 	FeatureNoTurn: "messages", FeatureResultError: "is_error", FeatureCache: "cache_control", FeatureTopK: "top_k", FeatureHot: "temperature",
 	FeatureBudget: "thinking.budget_tokens", FeatureBlankStop: "stop_sequences", FeatureToolName: "name", FeatureMinimal: "output_config.effort",
+	FeatureNoCalls: "tool_choice", FeatureSerial: "tool_choice.disable_parallel_tool_use",
 }
 
 // anthropicFields is what its clients can ask for.
@@ -25,7 +26,8 @@ var anthropicFields = []field{
 	{FeatureInstructions, "`system`"},
 	{FeatureWithin, "messages of role `system`"},
 	{FeaturePrefill, "last message of the assistant"},
-	{FeatureImage, "`image` by base64 or URL"},
+	{FeatureImage, "`image` by base64"},
+	{FeatureImageURL, "`image` by URL"},
 	{FeatureDocument, "`document` by base64"},
 	{FeatureDocumentText, "`document` of text"},
 	{FeatureDocumentURL, "`document` by URL"},
@@ -48,6 +50,7 @@ var anthropicFields = []field{
 	{FeatureDeferred, "`tools[].defer_loading`"},
 	{FeatureEager, "`tools[].eager_input_streaming`"},
 	{FeatureChoice, "`tool_choice`"},
+	{FeatureNoCalls, "`tool_choice`: none"},
 	{FeatureSerial, "`tool_choice.disable_parallel_tool_use`"},
 	{FeatureMaxOutput, "`max_tokens`"},
 	{FeatureWarm, "`max_tokens: 0`"},
@@ -85,6 +88,7 @@ var anthropicCarries = map[Feature]carriage{
 	FeatureName:         {Dropped, "has no place in this dialect", "write the name into the text"},
 
 	FeatureImage:        {Kept, "a `data:` URL as base64", ""},
+	FeatureImageURL:     {fate: Kept},
 	FeatureImageDetail:  {Dropped, "has no place in this dialect", "leave it out or auto"},
 	FeatureDocument:     {Kept, "a PDF as `document`, its `filename` as title", ""},
 	FeatureFile:         {Refused, "names a file at another provider", "send its bytes as file_data"},
@@ -104,6 +108,7 @@ var anthropicCarries = map[Feature]carriage{
 	FeatureServerTool:  {Refused, "is a tool that another provider runs", "leave it out, or " + ownDialect},
 	FeatureFunctions:   {Refused, "is the older form of tools, which is not translated", "use tools and tool_choice"},
 	FeatureChoice:      {Kept, "`required` as `any`", ""},
+	FeatureNoCalls:     {fate: Kept},
 	FeatureAllowedTools: {
 		Refused, "lets only some of the tools be called, which this dialect cannot say", "declare only those, with tool_choice auto or required",
 	},

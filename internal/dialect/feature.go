@@ -15,7 +15,8 @@ const (
 	FeatureEmptyText    Feature = "empty texts beside other parts"
 	FeatureName         Feature = "name of a participant"
 
-	FeatureImage           Feature = "image by data or URL"
+	FeatureImage           Feature = "image by data"
+	FeatureImageURL        Feature = "image by URL"
 	FeatureImageDetail     Feature = "detail of an image"
 	FeatureDocument        Feature = "PDF by data"
 	FeatureDocumentURL     Feature = "document by URL"
@@ -47,6 +48,7 @@ const (
 	FeatureEager        Feature = "arguments streamed as they are written"
 	FeatureFunctions    Feature = "functions, the older form of tools"
 	FeatureChoice       Feature = "tool choice"
+	FeatureNoCalls      Feature = "tools that are not to be called"
 	FeatureAllowedTools Feature = "choice among some of the tools"
 	FeatureSerial       Feature = "one tool call at a time"
 

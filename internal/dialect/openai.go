@@ -17,7 +17,7 @@ var openai = codec{
 var openaiNames = map[Feature]string{
 	FeatureNoTurn: "messages", FeatureReasoning: "reasoning_content", FeatureSigned: "reasoning_details", FeatureRefusalText: "refusal",
 	FeatureCache: "prompt_cache_breakpoint", FeatureHot: "temperature", FeatureTopK: "top_k", FeatureBlankStop: "stop", FeatureMinimal: "reasoning_effort",
-	FeatureToolName: "function.name",
+	FeatureToolName: "function.name", FeatureNoCalls: "tool_choice", FeatureSerial: "parallel_tool_calls",
 }
 
 // openaiFields is what its clients can ask for.
@@ -29,7 +29,8 @@ var openaiFields = []field{
 	{FeaturePrefill, "last message of the assistant"},
 	{FeatureEmptyText, "`messages[].content`: empty"},
 	{FeatureName, "`messages[].name`"},
-	{FeatureImage, "`image_url`"},
+	{FeatureImage, "`image_url`: `data:`"},
+	{FeatureImageURL, "`image_url`: others"},
 	{FeatureImageDetail, "`image_url.detail` but `auto`"},
 	{FeatureDocument, "`file.file_data`"},
 	{FeatureFile, "`file.file_id`"},
@@ -48,6 +49,7 @@ var openaiFields = []field{
 	{FeatureServerTool, "`tools`: others"},
 	{FeatureFunctions, "`functions`, `function_call`, role `function`"},
 	{FeatureChoice, "`tool_choice`"},
+	{FeatureNoCalls, "`tool_choice: none`"},
 	{FeatureAllowedTools, "`tool_choice`: allowed_tools"},
 	{FeatureSerial, "`parallel_tool_calls: false`"},
 	{FeatureMaxOutput, "`max_completion_tokens`, `max_tokens`"},
@@ -98,6 +100,7 @@ var openaiCarries = map[Feature]carriage{
 	FeatureEmptyText:    {fate: Kept},
 
 	FeatureImage:           {Kept, "base64 as a `data:` URL", ""},
+	FeatureImageURL:        {fate: Kept},
 	FeatureDocument:        {Kept, "as `file.file_data`, its title as `filename`", ""},
 	FeatureDocumentURL:     {Refused, "is a document by its URL, which this dialect cannot take", "send its bytes as base64"},
 	FeatureDocumentText:    {Approximately, "becomes a text: its title goes before it", "send it as a text"},
@@ -121,6 +124,7 @@ var openaiCarries = map[Feature]carriage{
 	FeatureDeferred:     {Dropped, "has no place in this dialect: all tools are told at once", dropField},
 	FeatureEager:        {Kept, "which is how this dialect streams them", ""},
 	FeatureChoice:       {fate: Kept},
+	FeatureNoCalls:      {fate: Kept},
 	FeatureSerial:       {Kept, "as `parallel_tool_calls: false`", ""},
 
 	FeatureMaxOutput:   {Kept, "as `max_completion_tokens`, or `max_tokens` for engines that know it alone", ""},

@@ -167,7 +167,7 @@ func TestApproximations(t *testing.T) {
 		},
 		{
 			"an image in a result is the user's", anthropicTells[FeatureResultMedia].body,
-			`{"model":"m","messages":[{"role":"user","content":"x"},{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c","content":"r"},{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://a/b"}}]}],"max_completion_tokens":9}`, wire.Messages,
+			`{"model":"m","messages":[{"role":"user","content":"x"},{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c","content":"r"},{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}}]}],"max_completion_tokens":9}`, wire.Messages,
 		},
 		{
 			"an error says so", anthropicTells[FeatureResultError].body,
