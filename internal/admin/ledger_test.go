@@ -1,8 +1,10 @@
 package admin
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -90,6 +92,26 @@ func TestExplain(t *testing.T) {
 	b.do("GET", "/admin/v1/requests/rr", "", 200, &x)
 	if x.Refusal == nil || x.Refusal.Limit != "input_tokens_per_minute" || x.Refusal.Used.String() != "300" || x.Steps[0].Attempt != 0 || x.Steps[0].Message != "too many input tokens" {
 		t.Errorf("refusal: %+v", x.Refusal)
+	}
+}
+
+// Limits are read as entries tell them, and as those of versions before do.
+func TestLimitStates(t *testing.T) {
+	want := limitStates{
+		{Scope: sluice.ScopeTenant, Limit: sluice.Limit{Dimension: sluice.Requests, Window: sluice.PerMinute, Amount: 1000}, Remaining: 969},
+		{Scope: sluice.ScopeKey, Limit: sluice.Limit{Dimension: sluice.Concurrency, Amount: 8}, Remaining: 8},
+	}
+	for _, text := range []string{`"TRMv8-vKCN8-0"`, `[["tenant","requests","minute",1000,969],["key","concurrency","none",8,8]]`} {
+		var got limitStates
+		if err := json.Unmarshal([]byte(text), &got); err != nil || !slices.Equal(got, want) {
+			t.Errorf("got %v, %v of %s", got, err, text)
+		}
+	}
+	for _, text := range []string{`7`, `"TRM"`, `[["tenant"]]`, `[["x","requests","minute",1,1]]`} {
+		var got limitStates
+		if err := json.Unmarshal([]byte(text), &got); err == nil {
+			t.Errorf("got %v of %s", got, text)
+		}
 	}
 }
 

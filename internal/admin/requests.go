@@ -14,6 +14,7 @@ import (
 
 	"sluice"
 	"sluice/internal/ledger"
+	"sluice/internal/quota"
 )
 
 // Request is one request that has ended, as lists show it.
@@ -292,12 +293,31 @@ func (l *limitFact) figure() *RefusalFigure {
 	}
 }
 
-// limitRow is one of a list of them: scope, dimension, window, amount, remaining.
-type limitRow struct{ limitFact }
+// limitStates are the caller's limits as an entry's detail tells them: in short, or as
+// versions before did, a list of scope, dimension, window, amount and what remained.
+type limitStates []quota.LimitState
 
-// UnmarshalJSON reads the row.
-func (l *limitRow) UnmarshalJSON(b []byte) error {
-	return json.Unmarshal(b, &[]any{&l.Scope, &l.Dimension, &l.Window, &l.Amount, &l.Remaining})
+// UnmarshalJSON reads either.
+func (l *limitStates) UnmarshalJSON(b []byte) (err error) {
+	var short string
+	if json.Unmarshal(b, &short) == nil {
+		*l, err = quota.ParseShort(short)
+		return err
+	}
+	var rows [][5]json.RawMessage
+	if err := json.Unmarshal(b, &rows); err != nil {
+		return err
+	}
+	for _, row := range rows {
+		var s quota.LimitState
+		for i, to := range [...]any{&s.Scope, &s.Limit.Dimension, &s.Limit.Window, &s.Limit.Amount, &s.Remaining} {
+			if err := json.Unmarshal(row[i], to); err != nil {
+				return err
+			}
+		}
+		*l = append(*l, s)
+	}
+	return nil
 }
 
 // decisions reads what was recorded of the decision beside the entry's columns.
@@ -342,11 +362,12 @@ func (x *Explanation) decisions(at *Attempt, detail []byte) {
 			at.Charge.Rates[class] = sluice.Nano(r).String()
 		}
 	}
-	var limits []limitRow
+	var limits limitStates
 	if take("limits", &limits); len(limits) > 0 {
 		x.Limits = nil // those of the last attempt stay
 		for _, l := range limits {
-			x.Limits = append(x.Limits, LimitFigure{Scope: l.Scope, Limit: LimitName(l.Dimension, l.Window), Amount: l.amount(l.Amount), Remaining: l.amount(l.Remaining)})
+			of := l.Limit.Dimension
+			x.Limits = append(x.Limits, LimitFigure{Scope: l.Scope.String(), Limit: LimitName(of, l.Limit.Window), Amount: amount(l.Limit.Amount, of), Remaining: amount(l.Remaining, of)})
 		}
 	}
 	var r, s *limitFact

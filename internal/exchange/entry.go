@@ -7,6 +7,7 @@ import (
 
 	"sluice"
 	"sluice/internal/ledger"
+	"sluice/internal/quota"
 	"sluice/internal/route"
 )
 
@@ -155,7 +156,7 @@ func (t *turn) detail(a *attempt) []byte {
 	w, h := &t.plan.work, t.r.Head
 	room := 384 // and what is usual for each of the lists
 	if a != nil {
-		room += 56*min(len(a.place.Candidates), maxCandidates) + 56*len(a.place.Limits)
+		room += 56*min(len(a.place.Candidates), maxCandidates) + 20*len(a.place.Limits)
 	}
 	b := make([]byte, 0, room)
 	b = append(b, `{"estimate":{"raw_input":`...)
@@ -195,8 +196,9 @@ func (t *turn) detail(a *attempt) []byte {
 }
 
 func appendPlace(b []byte, a *attempt) []byte {
-	b = append(b, `,"fallback":`...)
-	b = strconv.AppendBool(b, a.place.Fallback)
+	if a.place.Fallback {
+		b = append(b, `,"fallback":true`...)
+	}
 	if a.place.Canary {
 		b = append(b, `,"canary":true`...)
 	}
@@ -273,21 +275,8 @@ func appendPlace(b []byte, a *attempt) []byte {
 		}
 		b = append(b, '}')
 	}
-	b = append(b, `],"limits":[`...)
-	for i, l := range a.place.Limits {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		// Without names, since there are many: scope, dimension, window, amount
-		// and what remained.
-		b = appendWord(append(b, '['), l.Scope.String())
-		b = appendWord(append(b, ','), l.Limit.Dimension.String())
-		b = appendWord(append(b, ','), l.Limit.Window.String())
-		b = strconv.AppendInt(append(b, ','), l.Limit.Amount, 10)
-		b = strconv.AppendInt(append(b, ','), l.Remaining, 10)
-		b = append(b, ']')
-	}
-	return append(b, ']')
+	b = append(b, `],"limits":"`...)
+	return append(quota.AppendShort(b, a.place.Limits), '"')
 }
 
 // appendPreference adds what the model's preference put its pools into order by.
