@@ -47,6 +47,16 @@ func (t *Tap) oddMember(l *lexer, c *openaiChunk, key []byte) {
 	}
 }
 
+// ended takes a finish reason: of some providers it says that the answer broke off.
+func (o *oddChunk) ended(word string) {
+	switch word {
+	case "error": // Mistral, OpenRouter
+		o.failed = true
+	case "insufficient_system_resource": // DeepSeek
+		o.failed, o.words.kind, o.words.code = true, "overloaded", word
+	}
+}
+
 // failure is why a chunk or an answer is an error, nil if it is none.
 func (c *openaiChunk) failure() *sluice.Error {
 	if c.err == nil && c.odd.failed {
@@ -156,9 +166,10 @@ func (f *openaiFigures) bill(l *lexer) {
 }
 
 // bareError reads the error that a server writes into a stream of events without
-// making it one: a line of JSON, as Ollama does.
+// making it one: a line of JSON, as Ollama does, or a field of its own, as llama.cpp
+// did.
 func (t *Tap) bareError(e Event) *sluice.Error {
-	raw := bytes.TrimSpace(e.Raw)
+	raw, field := bytes.CutPrefix(bytes.TrimSpace(e.Raw), []byte("error: "))
 	if len(raw) == 0 || raw[0] != '{' || t.op.Dialect() != OpenAI {
 		return nil
 	}
@@ -169,5 +180,6 @@ func (t *Tap) bareError(e Event) *sluice.Error {
 	if l.err != nil {
 		return nil
 	}
+	c.odd.failed = c.odd.failed || field
 	return c.failure()
 }

@@ -125,7 +125,7 @@ func (t *Tap) openaiChoice(l *lexer, c *openaiChunk) {
 			if l.ws() == '"' {
 				if w := l.wordOr(""); w != "" {
 					t.finish, ended = w, true
-					c.odd.failed = c.odd.failed || w == "error"
+					c.odd.ended(w)
 				}
 			} else {
 				l.skip()
