@@ -16,6 +16,7 @@ type Capabilities struct {
 	Audio         *bool      `json:"audio,omitempty" jsonschema:"audio in the input"`
 	Video         *bool      `json:"video,omitempty" jsonschema:"video in the input"`
 	File          *bool      `json:"file,omitempty" jsonschema:"documents in the input"`
+	MediaURL      *bool      `json:"media_url,omitempty" jsonschema:"images, audio, video and documents by URL, which the backend fetches itself, from its own network; false for an engine"`
 	AudioOutput   *bool      `json:"audio_output,omitempty" jsonschema:"audio in the answer"`
 	Tools         *bool      `json:"tools,omitempty" jsonschema:"tools that the client runs"`
 	ParallelTools *bool      `json:"parallel_tools,omitempty" jsonschema:"several tool calls in one answer; asked for by parallel_tool_calls: true"`

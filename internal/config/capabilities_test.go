@@ -29,7 +29,7 @@ func TestCapabilities(t *testing.T) {
 		{"refused parameters replace those that are known", "", "model: known, capabilities: {refuses: [seed, stop]}", route.NeedImage | route.NeedSeed | route.NeedStop},
 		{"an engine", ", engine: vllm", "model: known", route.EngineLacks("vllm")},
 		{"an engine with a vision model", ", engine: vllm", "model: x, capabilities: {image: true}", route.EngineLacks("vllm") &^ route.NeedImage},
-		{"every word", "", "model: x, capabilities: {stream: false, image: false, audio: false, video: false, file: false, audio_output: false, tools: false, parallel_tools: false, server_tools: false, json_object: false, json_schema: false, reasoning: false, logprobs: false, n: false, cache: false, count_tokens: false, refuses: [temperature, top_p, top_k, min_p, presence_penalty, frequency_penalty, repetition_penalty, seed, logit_bias, stop]}", route.AllNeeds},
+		{"every word", "", "model: x, capabilities: {stream: false, image: false, audio: false, video: false, file: false, media_url: false, audio_output: false, tools: false, parallel_tools: false, server_tools: false, json_object: false, json_schema: false, reasoning: false, logprobs: false, n: false, cache: false, count_tokens: false, refuses: [temperature, top_p, top_k, min_p, presence_penalty, frequency_penalty, repetition_penalty, seed, logit_bias, stop]}", route.AllNeeds},
 	} {
 		s := mustCompile(t, `
 providers:

@@ -313,7 +313,7 @@ func (b *builder) price(path string, out *route.Backend, x *Backend, p *Provider
 var hosts = map[string]string{
 	"api.openai.com": "openai", "api.anthropic.com": "anthropic", "openrouter.ai": "openrouter", "api.mistral.ai": "mistral",
 	"api.groq.com": "groq", "api.deepseek.com": "deepseek", "api.together.xyz": "together", "api.fireworks.ai": "fireworks",
-	"api.x.ai": "xai", "generativelanguage.googleapis.com": "gemini", "api.perplexity.ai": "perplexity", "api.cerebras.ai": "cerebras",
+	"api.x.ai": "xai", "api.cohere.ai": "cohere", "api.cohere.com": "cohere", "generativelanguage.googleapis.com": "gemini", "api.perplexity.ai": "perplexity", "api.cerebras.ai": "cerebras",
 }
 
 // lookup asks the catalogue, under the name that the provider is declared to
@@ -322,15 +322,20 @@ func (b *builder) lookup(x *Backend, p *Provider) (Known, bool) {
 	if b.o.Lookup == nil {
 		return Known{}, false
 	}
-	name := p.Catalog
-	if name == "" {
-		base := cmp.Or(x.BaseURL, p.BaseURL)
-		name = cmp.Or(string(p.Service), x.Provider)
-		if u, err := url.Parse(base); err == nil && hosts[u.Hostname()] != "" {
-			name = hosts[u.Hostname()]
-		}
+	return b.o.Lookup(cmp.Or(x.known(p), x.Provider), cmp.Or(x.Catalog, x.Model))
+}
+
+// known is the catalogue's name of the backend's provider: what it is declared to be
+// there, else what its host or its service is; empty if none says.
+func (x *Backend) known(p *Provider) string {
+	if p.Catalog != "" {
+		return p.Catalog
 	}
-	return b.o.Lookup(name, cmp.Or(x.Catalog, x.Model))
+	host := ""
+	if u, err := url.Parse(cmp.Or(x.BaseURL, p.BaseURL)); err == nil {
+		host = u.Hostname()
+	}
+	return cmp.Or(hosts[host], string(p.Service))
 }
 
 func (b *builder) target(path string, x *Backend, p *Provider) *upstream.Target {
@@ -355,6 +360,7 @@ func (b *builder) target(path string, x *Backend, p *Provider) *upstream.Target 
 	t := &upstream.Target{
 		BaseURL: u, Dialect: wire.Dialect(p.Dialect), Engine: string(p.Engine), MetricsEvery: p.metricsEvery(), AllowPrivate: p.AllowPrivate || p.Simulated,
 		Header: make(http.Header), Timeouts: p.Timeouts.upstream(), LostBound: p.LostCharge == LostBound,
+		Quirks: upstream.QuirksOf(x.known(p)),
 	}
 	t.Service, t.Project, t.Location, t.APIVersion = p.service(), p.Project, x.location(p), p.APIVersion
 	c := x.credentials(p)

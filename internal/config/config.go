@@ -96,7 +96,7 @@ type Provider struct {
 	APIKey        *Secret            `json:"api_key,omitempty" jsonschema:"its key: ${NAME} or file:/path"`
 	APIKeys       []APIKey           `json:"api_keys,omitempty" jsonschema:"several keys in its place, which share the requests by weight: each is paced, parked and disabled on its own, and rates of capacity are those of one"`
 	Probe         *Probe             `json:"probe,omitzero" jsonschema:"ask each of its backends outside of requests how it is"`
-	Engine        Engine             `json:"engine,omitempty" jsonschema:"the engine, if you run it: vllm, sglang, llamacpp, ollama or other"`
+	Engine        Engine             `json:"engine,omitempty" jsonschema:"the engine, if you run it: vllm, sglang, tgi, llamacpp, ollama or other"`
 	Headers       map[string]*Secret `json:"headers,omitempty" jsonschema:"headers added to every call, such as an organization"`
 	Simulated     bool               `json:"simulated,omitempty" jsonschema:"the fleet simulated inside of this process; has no base_url"`
 	AllowPrivate  bool               `json:"allow_private,omitempty" jsonschema:"let the host name resolve to private addresses"`
@@ -121,7 +121,9 @@ func (Dialect) words() []string { return []string{"openai", "anthropic"} }
 // Engine is a server that the operator runs.
 type Engine string
 
-func (Engine) words() []string { return []string{"vllm", "sglang", "llamacpp", "ollama", "other"} }
+func (Engine) words() []string {
+	return []string{"vllm", "sglang", "tgi", "llamacpp", "ollama", "other"}
+}
 
 // LostCharge is what an attempt is charged whose usage never became known.
 type LostCharge string

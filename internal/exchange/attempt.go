@@ -134,7 +134,7 @@ func (t *turn) prepare(ctx context.Context, a *attempt) (req outgoing, ok bool) 
 	path, header := t.address(a, &edit)
 	t.kept = t.kept || a.target.KeepsBody()
 	req = outgoing{dropped: t.dropped(a, edit), Request: upstream.Request{
-		Path: path, Pieces: a.pieces(edit), Header: header, Stream: t.r.Head.Stream, Key: a.place.Key,
+		Path: path, Pieces: a.target.Said(a.pieces(edit)), Header: header, Stream: t.r.Head.Stream, Key: a.place.Key,
 	}}
 	a.sent = true
 	a.times.sent = time.Now()

@@ -32,7 +32,7 @@ func (t *times) end() {
 // hold, since the time tells nothing of a backend that hangs. So is hidden
 // reasoning, until the first content. A backend that does not stop with the
 // connection goes on to the end, as far off as it was for others that had come
-// as far.
+// as far; one that told of an error has ended there.
 func (t *turn) withUnseen(a *attempt, u sluice.Usage) sluice.Usage {
 	if !t.r.Head.Op.Generates() {
 		return u
@@ -51,7 +51,7 @@ func (t *turn) withUnseen(a *attempt, u sluice.Usage) sluice.Usage {
 			n = t.remaining(a, n)
 		}
 		u.Output = max(u.Output, n-u.Reasoning)
-	case !stops:
+	case !stops && !a.told:
 		a.least = u.OutputTotal()
 		u.Output = max(u.Output, t.remaining(a, a.least)-u.Reasoning)
 	case a.tap.Covered() == 0:

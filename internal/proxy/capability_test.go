@@ -51,7 +51,7 @@ func TestCapabilities(t *testing.T) {
 		if err := json.Unmarshal(rec.Final.Detail, &detail); err != nil {
 			t.Fatal(err)
 		}
-		if detail.Needs != "image" || len(detail.Candidates) != 3 || detail.Candidates[0].Left != "capability" || detail.Candidates[0].Lacks != "image" {
+		if detail.Needs != "image, media_url" || len(detail.Candidates) != 3 || detail.Candidates[0].Left != "capability" || detail.Candidates[0].Lacks != "image" {
 			t.Errorf("the ledger says %+v", detail)
 		}
 

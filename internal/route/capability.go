@@ -35,7 +35,8 @@ const (
 	NeedSeed
 	NeedLogitBias
 	NeedStop
-	numNeeds = iota
+	NeedMediaURL // media by URL, which the backend fetches itself
+	numNeeds     = iota
 )
 
 // AllNeeds is everything that a request may need.
@@ -48,6 +49,7 @@ var needNames = [numNeeds]string{
 	"stream", "image", "audio", "video", "file", "audio_output", "tools", "parallel_tools", "server_tools",
 	"json_object", "json_schema", "reasoning", "logprobs", "n", "cache", "count_tokens",
 	"temperature", "top_p", "top_k", "min_p", "presence_penalty", "frequency_penalty", "repetition_penalty", "seed", "logit_bias", "stop",
+	"media_url",
 }
 
 // Has reports whether all of n are in the set.
@@ -80,12 +82,14 @@ func NeedNamed(name string) (Needs, bool) {
 // EngineLacks is what a self-run engine of a kind is taken to lack where nobody
 // says otherwise: what it refuses, or leaves out without a word. What depends on
 // the model that it runs and that it would leave out, such as images and reasoning,
-// counts as lacking; tools and JSON are what such engines are run for. The kinds
-// are those of the configuration.
+// counts as lacking; tools and JSON are what such engines are run for. What it would
+// fetch itself, from the network that it stands in, counts as lacking too: whose
+// requests reach what there is for its operator to say. The kinds are those of the
+// configuration.
 func EngineLacks(kind string) Needs {
 	const (
 		model    = NeedImage | NeedAudio | NeedVideo | NeedFile | NeedAudioOutput | NeedReasoning
-		hosted   = NeedServerTools
+		hosted   = NeedServerTools | NeedMediaURL
 		ofOllama = NeedChoices | NeedLogitBias | NeedCache | NeedCount | NeedTopK | NeedMinP | NeedRepetition | NeedParallel
 	)
 	switch kind {
@@ -93,6 +97,8 @@ func EngineLacks(kind string) Needs {
 		return model | hosted | ofOllama
 	case "llamacpp":
 		return model | hosted | NeedChoices
+	case "tgi":
+		return model | hosted | NeedChoices | NeedLogitBias
 	}
 	return model | hosted
 }

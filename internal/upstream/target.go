@@ -38,9 +38,11 @@ type Target struct {
 	// APIVersion what its addresses and signatures name.
 	Service                       Service
 	Project, Location, APIVersion string
-	// Engine names the server where it is known ("vllm", "sglang", "llamacpp",
+	// Engine names the server where it is known ("vllm", "sglang", "tgi", "llamacpp",
 	// "ollama"); empty for a hosted provider.
 	Engine string
+	// Quirks is what the provider wants in another way than its dialect says.
+	Quirks wire.Quirks
 	// MetricsEvery is how often the server is asked for its own load, and that its
 	// answers are to tell of it; 0 does neither.
 	MetricsEvery time.Duration

@@ -151,6 +151,7 @@ type part struct {
 	data      span // inside of the literal that holds the media or the text
 	escaped   bool
 	url       bool // it refers to media by a URL
+	fetched   bool // which the backend fetches
 	reference bool // it refers to something by an id
 	inline    bool // data is there
 }
@@ -167,8 +168,10 @@ func (s *scanner) part() {
 			s.schema()
 		case "content":
 			s.content()
-		case "source", "image_url", "input_audio", "file", "video_url", "audio_url", "input_image":
-			s.source(&p)
+		case "source": // a text of it names where a search result is from
+			s.source(&p, (*scanner).reference)
+		case "image_url", "input_audio", "file", "video_url", "audio_url", "input_image":
+			s.source(&p, (*scanner).address)
 		case "file_id":
 			p.reference = s.present()
 		case "cache_control":
@@ -187,11 +190,12 @@ func (s *scanner) present() bool {
 	return c != 'n'
 }
 
-// source reads where a part's media come from: a URL, an object of it, or data.
-func (s *scanner) source(p *part) {
+// source reads where a part's media come from: a text, which bare reads, an object of
+// it, or data.
+func (s *scanner) source(p *part, bare func(*scanner, *part)) {
 	switch s.ws() {
 	case '"':
-		s.reference(p)
+		bare(s, p)
 		return
 	case '{':
 	default:
@@ -202,7 +206,9 @@ func (s *scanner) source(p *part) {
 		switch string(s.key(&o)) {
 		case "type":
 			p.source, _ = s.word("source.type", 1<<10)
-		case "url", "file_data":
+		case "url":
+			s.address(p)
+		case "file_data":
 			s.reference(p)
 		case "data":
 			s.data(p)
@@ -229,6 +235,28 @@ func (s *scanner) data(p *part) {
 	}
 	p.data, p.escaped = s.str()
 	p.inline = true
+}
+
+// schemes are those that media may be fetched by. A path, or file:, would be read from
+// the backend's own disk.
+var schemes = []string{"http:", "https:", "data:", "gs:", "s3:"}
+
+// address reads where a backend is to fetch from, or data.
+func (s *scanner) address(p *part) {
+	start := s.i
+	s.reference(p)
+	if !p.url || s.lexer.err != nil || s.b[start] != '"' {
+		return
+	}
+	p.fetched = true
+	raw := s.b[start+1 : s.i-1]
+	head := string(appendUnquoted(nil, raw[:wholeEscapes(raw, min(len(raw), 64))]))
+	for _, scheme := range schemes {
+		if len(head) >= len(scheme) && equalFold([]byte(head[:len(scheme)]), scheme) {
+			return
+		}
+	}
+	s.reject("messages", "has media at an address that is none of http:, https: and data:, which a backend may take for a file of its own")
 }
 
 // reference reads a URL, which may be a data URL.
@@ -269,6 +297,9 @@ func (s *scanner) endPart(p *part) {
 	}
 	s.h.Media++
 	s.h.Needs |= kind.needs()
+	if p.fetched {
+		s.h.Needs |= route.NeedMediaURL
+	}
 	m := media{kind: kind, detail: p.detail}
 	if p.inline {
 		s.mediaLen += p.data.len()

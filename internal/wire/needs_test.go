@@ -75,13 +75,13 @@ func TestNeeds(t *testing.T) {
 		{Chat, `"modalities":["text"]`, ""},
 		{Chat, `"modalities":["text","audio"]`, "audio_output"},
 		{Chat, `"audio":{"voice":"a"}`, "audio_output"},
-		{Chat, `"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://x/y.png"}}]}]`, "image"},
+		{Chat, `"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://x/y.png"}}]}]`, "image media_url"},
 		{Chat, `"messages":[{"role":"user","content":[{"type":"input_audio","input_audio":{"data":"AAAA","format":"wav"}}]}]`, "audio"},
 		{Chat, `"messages":[{"role":"user","content":[{"type":"file","file":{"file_id":"f"}}]}]`, "file"},
-		{Chat, `"messages":[{"role":"user","content":[{"type":"video_url","video_url":{"url":"https://x/y.mp4"}}]}]`, "video"},
+		{Chat, `"messages":[{"role":"user","content":[{"type":"video_url","video_url":{"url":"https://x/y.mp4"}}]}]`, "video media_url"},
 		{Messages, `"messages":[{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}]}]`, "image"},
-		{Messages, `"messages":[{"role":"user","content":[{"type":"document","source":{"type":"url","url":"https://x/y.pdf"}}]}]`, "file"},
-		{Messages, `"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":[{"type":"image","source":{"type":"url","url":"https://x/y.png"}}]}]}]`, "image"},
+		{Messages, `"messages":[{"role":"user","content":[{"type":"document","source":{"type":"url","url":"https://x/y.pdf"}}]}]`, "file media_url"},
+		{Messages, `"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":[{"type":"image","source":{"type":"url","url":"https://x/y.png"}}]}]}]`, "image media_url"},
 
 		{Messages, `"system":[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}]`, "cache"},
 		{Messages, `"system":[{"type":"text","text":"a","cache_control":null}]`, ""},
@@ -99,6 +99,23 @@ func TestNeeds(t *testing.T) {
 		}
 		if got := strings.Join(mustScan(t, tt.op, body).Needs.Names(), " "); got != tt.want {
 			t.Errorf("%s of %s: got needs %q, want %q", tt.body, tt.op, got, tt.want)
+		}
+	}
+}
+
+// What a backend would read from its own disk is refused, however it is spelt.
+func TestMediaAddresses(t *testing.T) {
+	for url, ok := range map[string]bool{
+		"https://x/y.png": true, "HTTP://x/y.png": true, "gs://bucket/y.png": true, "data:image/png;base64,aGk=": true, `https:\/\/x\/y.png`: true,
+		"file:///etc/passwd": false, "FILE:///etc/passwd": false, `\u0066ile:///etc/passwd`: false, "/etc/passwd": false, "y.png": false, "": false, "ftp://x/y": false, " file:///x": false,
+	} {
+		for _, body := range []string{
+			`{"type":"image_url","image_url":{"url":"` + url + `"}}`, `{"type":"image_url","image_url":"` + url + `"}`, `{"type":"video_url","video_url":{"url":"` + url + `"}}`,
+		} {
+			_, err := Scan(Chat, []byte(`{"model":"m","messages":[{"role":"user","content":[`+body+`]}]}`))
+			if (err == nil) != ok {
+				t.Errorf("%s: %v", body, err)
+			}
 		}
 	}
 }

@@ -46,14 +46,14 @@ func TestScanChat(t *testing.T) {
 		Messages, Tools, Media             int
 		Needs                              route.Needs
 	}
-	want := facts{"gpt-4o", "s1", "flex", "max_completion_tokens", true, true, true, false, false, 100, 2, 4, 1, 1, route.NeedStream | route.NeedTools | route.NeedImage | route.NeedJSONSchema | route.NeedReasoning | route.NeedLogprobs | route.NeedChoices}
+	want := facts{"gpt-4o", "s1", "flex", "max_completion_tokens", true, true, true, false, false, 100, 2, 4, 1, 1, route.NeedStream | route.NeedTools | route.NeedImage | route.NeedJSONSchema | route.NeedReasoning | route.NeedLogprobs | route.NeedChoices | route.NeedMediaURL}
 	if diff := cmp.Diff(facts{got.Model, got.User, got.ServiceTier, got.MaxParam, got.Stream, got.IncludeUsage, got.HasMaxOutput, got.ParallelTools, got.Unbounded, got.MaxOutput, got.Choices, got.Messages, got.Tools, got.Media, got.Needs}, want); diff != "" {
 		t.Error(diff)
 	}
 	if h.Estimate <= 0 || h.Bound < h.Estimate {
 		t.Errorf("got estimate %d, bound %d", h.Estimate, h.Bound)
 	}
-	if got, want := strings.Join(h.Needs.Names(), " "), "stream image tools json_schema reasoning logprobs n"; got != want {
+	if got, want := strings.Join(h.Needs.Names(), " "), "stream image tools json_schema reasoning logprobs n media_url"; got != want {
 		t.Errorf("got needs %q, want %q", got, want)
 	}
 }
@@ -67,7 +67,7 @@ func TestScanMessages(t *testing.T) {
 	if h.User != "abc" || h.MaxOutput != 1024 || h.Messages != 3 || h.Media != 1 || h.Tools != 2 || h.ServerTools != 1 || !h.Unbounded || h.ParallelTools {
 		t.Errorf("got %+v", h)
 	}
-	if want := route.NeedTools | route.NeedServerTools | route.NeedImage | route.NeedReasoning; h.Needs != want {
+	if want := route.NeedTools | route.NeedServerTools | route.NeedImage | route.NeedReasoning | route.NeedMediaURL; h.Needs != want {
 		t.Errorf("got needs %v, want %v", h.Needs.Names(), want.Names())
 	}
 	if h.Estimate > 3000 {

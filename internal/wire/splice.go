@@ -37,7 +37,11 @@ type patch struct {
 // the one that was scanned. They are slices of the body where nothing differs; it
 // is not changed, so that it can be edited again for another backend.
 func (h *Head) Pieces(body []byte, e Edit) [][]byte {
-	p := h.patches(make([]patch, 0, 8), e)
+	return patched(body, h.patches(make([]patch, 0, 8), e))
+}
+
+// patched is a body with patches in it, in pieces. It sorts them.
+func patched(body []byte, p []patch) [][]byte {
 	slices.SortStableFunc(p, func(a, b patch) int { return cmp.Compare(a.at.start, b.at.start) })
 	out := make([][]byte, 0, 2*len(p)+1)
 	from := 0

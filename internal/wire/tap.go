@@ -205,6 +205,8 @@ func (t *Tap) Body(b []byte) ([]byte, error) {
 	case err == nil:
 		t.done, t.final = true, t.reported
 		return b, nil
+	default:
+		t.final = t.reported // what it says that it took in spite of its error
 	}
 	t.failed = true
 	return nil, err

@@ -45,15 +45,15 @@ func (t *Tap) openaiEvent(e Event) Step {
 	if string(e.Name) == "error" {
 		c.odd.failed = true
 	}
-	switch err := c.failure(); {
-	case l.err != nil:
+	if l.err != nil {
 		return Step{Err: malformed(l.err)}
-	case err != nil:
-		return Step{Err: err}
 	}
 	only := c.usage && c.choices == 0
 	if c.usage && (only || t.begun == t.ended) {
 		t.final = true
+	}
+	if err := c.failure(); err != nil {
+		return Step{Err: err}
 	}
 	if only && t.o.StripUsage {
 		return Step{}
