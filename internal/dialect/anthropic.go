@@ -10,7 +10,7 @@ var anthropic = codec{
 	newReader: func() reader { return &anthropicReader{} },
 	newWriter: func(o *StreamOptions) writer { return &anthropicWriter{o: o} },
 	path:      place.inMessages, names: anthropicNames,
-	fields: anthropicFields, carries: anthropicCarries,
+	fields: anthropicFields, carries: anthropicCarries, elsewhere: anthropicElsewhere,
 }
 
 // anthropicNames are the members that typed features stand in.
@@ -18,7 +18,11 @@ var anthropicNames = map[Feature]string{
 	FeatureNoTurn: "messages", FeatureResultError: "is_error", FeatureCache: "cache_control", FeatureTopK: "top_k", FeatureHot: "temperature",
 	FeatureBudget: "thinking.budget_tokens", FeatureBlankStop: "stop_sequences", FeatureToolName: "name", FeatureMinimal: "output_config.effort",
 	FeatureNoCalls: "tool_choice", FeatureSerial: "tool_choice.disable_parallel_tool_use",
+	FeatureOrphan: "tool_use_id", FeatureStops: "stop_sequences", FeatureUser: "metadata.user_id",
 }
+
+// anthropicElsewhere is what becomes of what some other dialects alone do not take.
+var anthropicElsewhere = map[Feature]carriage{FeatureOrphan: {fate: Kept}, FeatureStops: {fate: Kept}, FeatureForeign: anothers}
 
 // anthropicFields is what its clients can ask for.
 var anthropicFields = []field{
@@ -37,11 +41,13 @@ var anthropicFields = []field{
 	{FeatureSearchResult, "`search_result` and other kinds of blocks"},
 	{FeatureCall, "`tool_use`"},
 	{FeatureResult, "`tool_result`"},
+	{FeatureOrphan, "`tool_use_id` of no call"},
 	{FeatureResultMedia, "`image`, `document` in a `tool_result`"},
 	{FeatureResultError, "`tool_result.is_error`"},
 	{FeatureResultOrder, "`tool_result` after other blocks"},
 	{FeatureReasoning, "`thinking` without a signature"},
 	{FeatureSigned, "`thinking` with a signature, `redacted_thinking`"},
+	{FeatureForeign, "`redacted_thinking` of a Gemini model"},
 	{FeatureMixedAnswer, "`text` after `tool_use`"},
 	{FeatureTools, "`tools`: custom"},
 	{FeatureToolName, "`tools[].name` longer than 64"},
@@ -58,6 +64,7 @@ var anthropicFields = []field{
 	{FeatureTopP, "`top_p`"},
 	{FeatureTopK, "`top_k`"},
 	{FeatureStop, "`stop_sequences`"},
+	{FeatureStops, "`stop_sequences`: more than five"},
 	{FeatureSchema, "`output_config.format`, `output_format`"},
 	{FeatureEffort, "`output_config.effort`"},
 	{FeatureNoThinking, "`thinking: disabled`"},

@@ -26,7 +26,7 @@ type codec struct {
 }
 
 // codecs are the dialects that are translated.
-var codecs = []*codec{&openai, &anthropic}
+var codecs = []*codec{&openai, &anthropic, &gemini}
 
 // codecOf is the codec of an operation's dialect, nil if the operation is not
 // translated.
@@ -67,6 +67,7 @@ func (c *codec) carriage(from *codec, f Feature) carriage {
 // reporter collects what a target does not carry.
 type reporter struct {
 	from, to *codec
+	model    string // the backend's name of its model; may be empty
 	report   Report
 }
 

@@ -12,7 +12,6 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"sluice"
-	"sluice/internal/wire"
 )
 
 // FuzzStream holds a stream's translation, of any pair, to what must hold of any
@@ -72,7 +71,7 @@ func FuzzRequest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, which byte, body []byte) {
 		all := pairs()
 		p := all[int(which)%len(all)]
-		h, err := wire.Scan(p.client.codec.op, body)
+		h, err := scan(p.client.codec.op, body)
 		if err != nil {
 			return
 		}

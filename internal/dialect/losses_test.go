@@ -44,6 +44,8 @@ var openaiTells = map[Feature]tells{
 	FeatureCall:         {"", `{"model":"m","messages":[{"role":"user","content":"x"},{"role":"assistant","content":null,"tool_calls":[{"id":"c 1","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c 1","content":"r"}]}`, nil},
 	FeatureArguments:    {"messages[1].tool_calls[0].function.arguments", `{"model":"m","messages":[{"role":"user","content":"x"},{"role":"assistant","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{\"a\":"}}]},{"role":"tool","tool_call_id":"c","content":"r"}]}`, nil},
 	FeatureResult:       {"", `{"model":"m","messages":[{"role":"user","content":"x"},{"role":"assistant","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}},{"id":"d","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c","content":"r"},{"role":"tool","tool_call_id":"d","content":[{"type":"text","text":"r"}]}]}`, nil},
+	FeatureOrphan:       {"messages[1].tool_call_id", `{"model":"m","messages":[{"role":"user","content":"x"},{"role":"tool","tool_call_id":"c","content":"r"}]}`, nil},
+	FeatureForeign:      {"messages[1].reasoning_details", `{"model":"m","messages":[{"role":"user","content":"x"},{"role":"assistant","reasoning_details":[{"type":"reasoning.encrypted","data":"gemini:c2ln","index":0}],"content":"a"},` + after, nil},
 	FeatureReasoning:    {"messages[1].reasoning_content", `{"model":"m","messages":[{"role":"user","content":"x"},{"role":"assistant","reasoning_content":"t","content":"a"},` + after, nil},
 	FeatureSigned:       {"", `{"model":"m","messages":[{"role":"user","content":"x"},{"role":"assistant","reasoning_content":"t","reasoning_details":[{"type":"reasoning.text","text":"t","signature":"s","index":0},{"type":"reasoning.encrypted","data":"d","index":1}],"content":"a"},` + after, nil},
 	FeatureRefusalText:  {"messages[1].refusal", `{"model":"m","messages":[{"role":"user","content":"x"},{"role":"assistant","refusal":"no"},` + after, nil},
@@ -67,6 +69,7 @@ var openaiTells = map[Feature]tells{
 	FeatureLogitBias:    {"logit_bias", chat + `,"logit_bias":{"1":-100}}`, nil},
 	FeatureSampling:     {"min_p", chat + `,"min_p":0.1}`, nil},
 	FeatureStop:         {"", chat + `,"stop":["a","b"]}`, nil},
+	FeatureStops:        {"stop", chat + `,"stop":["a","b","c","d","e","f"]}`, nil},
 	FeatureBlankStop:    {"stop[1]", chat + `,"stop":["a","\n"]}`, nil},
 	FeatureChoices:      {"n", chat + `,"n":2}`, nil},
 	FeatureLogprobs:     {"logprobs", chat + `,"logprobs":true}`, nil},
@@ -115,6 +118,8 @@ var anthropicTells = map[Feature]tells{
 	FeatureResultMedia:     {"messages[2].content[0].content[1]", called(`{"type":"tool_use","id":"c","name":"f","input":{}}`, `{"type":"tool_result","tool_use_id":"c","content":[{"type":"text","text":"r"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}]}`), nil},
 	FeatureResultError:     {"messages[2].content[0].is_error", called(`{"type":"tool_use","id":"c","name":"f","input":{}}`, `{"type":"tool_result","tool_use_id":"c","is_error":true,"content":"r"}`), nil},
 	FeatureResultOrder:     {"messages[2].content[1]", called(`{"type":"tool_use","id":"c","name":"f","input":{}}`, `{"type":"text","text":"first"},{"type":"tool_result","tool_use_id":"c","content":"r"}`), nil},
+	FeatureOrphan:          {"messages[0].content[0].tool_use_id", turn(`{"type":"tool_result","tool_use_id":"c","content":"r"}`), nil},
+	FeatureForeign:         {"messages[1].content[0]", called(`{"type":"redacted_thinking","data":"gemini:c2ln"},{"type":"text","text":"a"}`, `{"type":"text","text":"y"}`), nil},
 	FeatureReasoning:       {"", called(`{"type":"thinking","thinking":"t","signature":""},{"type":"text","text":"a"}`, `{"type":"text","text":"y"}`), nil},
 	FeatureSigned:          {"messages[1].content[0]", called(`{"type":"thinking","thinking":"t","signature":"s"},{"type":"text","text":"a"}`, `{"type":"text","text":"y"}`), nil},
 	FeatureMixedAnswer:     {"messages[1].content[1]", called(`{"type":"tool_use","id":"c","name":"f","input":{}},{"type":"text","text":"a"}`, `{"type":"tool_result","tool_use_id":"c","content":"r"}`), nil},
@@ -134,6 +139,7 @@ var anthropicTells = map[Feature]tells{
 	FeatureTopP:            {"", asked + `,"top_p":0.5}`, nil},
 	FeatureTopK:            {"top_k", asked + `,"top_k":5}`, nil},
 	FeatureStop:            {"", asked + `,"stop_sequences":["a","b"]}`, nil},
+	FeatureStops:           {"stop_sequences", asked + `,"stop_sequences":["a","b","c","d","e","f"]}`, nil},
 	FeatureSchema:          {"", asked + `,"output_config":{"format":{"type":"json_schema","schema":{"type":"object"}}}}`, nil},
 	FeatureEffort:          {"", asked + `,"output_config":{"effort":"high"}}`, nil},
 	FeatureNoThinking:      {"", asked + `,"thinking":{"type":"disabled"}}`, nil},
@@ -173,7 +179,7 @@ func translate(t testing.TB, op wire.Operation, body string, header http.Header,
 
 func translateInto(t testing.TB, op, to wire.Operation, body string, header http.Header, warn bool) *Translation {
 	t.Helper()
-	h, err := wire.Scan(op, []byte(body))
+	h, err := scan(op, []byte(body))
 	if err != nil {
 		t.Fatalf("%s: %v", body, err)
 	}
@@ -291,7 +297,7 @@ func TestLossesCostNoMoreThanTheirBytes(t *testing.T) {
 	} {
 		took := func(n int) float64 {
 			body := []byte(`{"model":"m","messages":[` + strings.Repeat(message, n) + `{"role":"user","content":"x"}]}`)
-			h, err := wire.Scan(wire.Chat, body)
+			h, err := scan(wire.Chat, body)
 			if err != nil {
 				t.Fatal(err)
 			}

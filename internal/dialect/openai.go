@@ -10,7 +10,7 @@ var openai = codec{
 	newReader: func() reader { return &openaiReader{} },
 	newWriter: func(o *StreamOptions) writer { return &openaiWriter{o: o} },
 	path:      place.inMessages, names: openaiNames,
-	fields: openaiFields, carries: openaiCarries,
+	fields: openaiFields, carries: openaiCarries, elsewhere: openaiElsewhere,
 }
 
 // openaiNames are the members that typed features stand in.
@@ -18,7 +18,11 @@ var openaiNames = map[Feature]string{
 	FeatureNoTurn: "messages", FeatureReasoning: "reasoning_content", FeatureSigned: "reasoning_details", FeatureRefusalText: "refusal",
 	FeatureCache: "prompt_cache_breakpoint", FeatureHot: "temperature", FeatureTopK: "top_k", FeatureBlankStop: "stop", FeatureMinimal: "reasoning_effort",
 	FeatureToolName: "function.name", FeatureNoCalls: "tool_choice", FeatureSerial: "parallel_tool_calls",
+	FeatureOrphan: "tool_call_id", FeatureStops: "stop", FeatureUser: "user",
 }
+
+// openaiElsewhere is what becomes of what some other dialects alone do not take.
+var openaiElsewhere = map[Feature]carriage{FeatureOrphan: {fate: Kept}, FeatureStops: {fate: Kept}, FeatureForeign: anothers}
 
 // openaiFields is what its clients can ask for.
 var openaiFields = []field{
@@ -39,8 +43,10 @@ var openaiFields = []field{
 	{FeatureCall, "`messages[].tool_calls`"},
 	{FeatureArguments, "`function.arguments`: no object"},
 	{FeatureResult, "messages of role `tool`"},
+	{FeatureOrphan, "`tool_call_id` of no call"},
 	{FeatureReasoning, "`messages[].reasoning_content`"},
 	{FeatureSigned, "`messages[].reasoning_details`"},
+	{FeatureForeign, "`messages[].reasoning_details` of a Gemini model"},
 	{FeatureRefusalText, "`messages[].refusal`"},
 	{FeatureSpoken, "`messages[].audio`"},
 	{FeatureAnnotations, "`messages[].annotations`"},
@@ -62,6 +68,7 @@ var openaiFields = []field{
 	{FeatureLogitBias, "`logit_bias`"},
 	{FeatureSampling, "`min_p`, `min_tokens`, `ignore_eos` and their like"},
 	{FeatureStop, "`stop`"},
+	{FeatureStops, "`stop`: more than five"},
 	{FeatureBlankStop, "`stop` of white space"},
 	{FeatureChoices, "`n` above 1"},
 	{FeatureLogprobs, "`logprobs`, `top_logprobs`"},
@@ -132,16 +139,29 @@ var openaiCarries = map[Feature]carriage{
 	FeatureTemperature: {fate: Kept},
 	FeatureTopP:        {fate: Kept},
 	FeatureTopK:        {Dropped, "has no place in this dialect", "use top_p"},
+	FeatureHot:         {fate: Kept},
+	FeatureBlankStop:   {fate: Kept},
+	FeatureSeed:        {Kept, "as `seed`", ""},
+	FeaturePenalty:     {Kept, "as `presence_penalty` and `frequency_penalty`", ""},
+	FeatureChoices:     {Refused, "asks for several answers, and one is given", "ask for one, several times"},
+	FeatureLogprobs:    {Refused, "asks for log probabilities, which are not put into this dialect", dropField},
 	FeatureStop:        {Kept, "as `stop`", ""},
 
 	FeatureSchema:     {Kept, "strict, under the name `response`", ""},
+	FeatureObject:     {Kept, "as `response_format`: json_object", ""},
 	FeatureEffort:     {Kept, "as `reasoning_effort`", ""},
+	FeatureMinimal:    {fate: Kept},
 	FeatureNoThinking: {Kept, "as `reasoning_effort: none`", ""},
 	FeatureAdaptive:   {Kept, "which is what leaving it out means here", ""},
 	FeatureBudget:     {Approximately, "becomes a reasoning effort: below 4096 low, below 16384 medium, else high; max_tokens still bounds the whole output", "use output_config.effort"},
 	FeatureDisplay:    {Dropped, "has no place in this dialect: the backend decides what it shows", dropField},
 
 	FeatureUser:        {Kept, "as `user`; replaced by its hash where it is longer than 64 bytes", ""},
+	FeatureMetadata:    {Dropped, "has no place in this dialect", dropField},
+	FeatureStore:       {Refused, "asks another provider to keep the answer", "leave it out, or " + ownDialect},
+	FeatureModeration:  {Refused, "asks another provider to judge the answer", "leave it out, or " + ownDialect},
+	FeatureAudioInput:  {Refused, "is audio, which is not put into this dialect", "send its transcript"},
+	FeatureAudio:       {Refused, "asks for audio or pictures, which are not put into this dialect", ownDialect},
 	FeatureCache:       {Approximately, "has no place in this dialect, whose backends cache by themselves or not at all", dropField},
 	FeatureStandard:    {Kept, "as `service_tier: default`", ""},
 	FeatureTier:        {Refused, "asks for a speed at a price, which is another provider's", "leave it out, or " + ownDialect},

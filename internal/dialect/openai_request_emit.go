@@ -3,6 +3,7 @@ package dialect
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"strings"
 )
 
 // emitOpenAIRequest appends the request as the body of a chat completion.
@@ -36,8 +37,27 @@ func emitOpenAIRequest(b []byte, r *Request, rep *reporter) []byte {
 	if r.Stream {
 		e.b = append(key(e.b, "stream"), "true"...)
 	}
+	e.asked()
 	rep.rest(r.Asks)
 	return append(e.b, '}')
+}
+
+// asked writes what has a place in some dialects only, this one among them.
+func (e *openaiEmitter) asked() {
+	for i := range e.r.Asks {
+		switch a := &e.r.Asks[i]; a.Feature {
+		case FeatureSeed:
+			e.raw("seed", a.Value)
+		case FeaturePenalty:
+			if strings.HasSuffix(a.Path, "frequencyPenalty") {
+				e.raw("frequency_penalty", a.Value)
+			} else {
+				e.raw("presence_penalty", a.Value)
+			}
+		case FeatureObject:
+			e.b = append(key(e.b, "response_format"), `{"type":"json_object"}`...)
+		}
+	}
 }
 
 type openaiEmitter struct {

@@ -96,8 +96,13 @@ func TestRequestsComeBack(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				own, other := p.client.codec, p.backend.codec
 				r := genRequest.Draw(t, "request")
+				for _, side := range []*rig{p.client, p.backend} {
+					if side.keeps != nil {
+						side.keeps(r)
+					}
+				}
 				first := own.emitRequest(nil, r, &reporter{from: own, to: own})
-				h, err := wire.Scan(own.op, first)
+				h, err := wire.ScanIn(own.op, first, wire.InPath{Model: r.Model, Stream: r.Stream})
 				if err != nil {
 					t.Fatalf("%v in %s", err, first)
 				}

@@ -21,6 +21,13 @@ type rig struct {
 	signs  bool // its backends sign what they reason, and seal some of it
 	single bool // it has one text and one reasoning in an answer
 	stops  []StopReason
+
+	keeps func(*Request) // takes out of a request what it does not keep; nil keeps all
+}
+
+// scan is wire.Scan of a request for the model m.
+func scan(op wire.Operation, body []byte) (*wire.Head, error) {
+	return wire.ScanIn(op, body, wire.InPath{Model: "m"})
 }
 
 func rigs() map[wire.Operation]*rig {
@@ -37,6 +44,7 @@ func rigs() map[wire.Operation]*rig {
 			assemble: func(t fataler, b []byte) any { return assembleMessage(t, b) },
 			stops:    []StopReason{StopEnd, StopLength, StopSequence, StopRefusal},
 		},
+		wire.GenerateContent: geminiRig(),
 	}
 }
 

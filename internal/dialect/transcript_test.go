@@ -25,7 +25,8 @@ var update = flag.Bool("update", false, "rewrite the transcripts' sent, client, 
 // TestTranscripts runs testdata/*.txtar: one exchange each, as the dialects document
 // them. The comment says what it shows, with a line "client: chat" or "client:
 // messages", where the backend is not the other of these "backend: responses" or its
-// like, and, where the policy is warn, "warn". Of the files
+// like, where the policy is warn "warn", and where the client's path says that it
+// streams "stream". Of the files
 //
 //	request   the client's body
 //	sent      what the backend is sent; left out where the request is refused
@@ -73,7 +74,7 @@ func transcript(t *testing.T, comment, request, upstream string) map[string]stri
 	}
 	to = opOf(t, comment, "backend: ", to)
 	got := map[string]string{}
-	h, err := wire.Scan(op, []byte(request))
+	h, err := wire.ScanIn(op, []byte(request), wire.InPath{Model: "m", Stream: strings.Contains(comment, "\nstream\n")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,6 +25,9 @@ type Options struct {
 	// MaxOutput bounds the output in tokens where the client names none and the
 	// target needs one.
 	MaxOutput int64
+	// Model is the backend's name of its model, by which a target chooses between what
+	// its models understand. Empty takes the newest.
+	Model string
 }
 
 // Translate puts a request into another operation. REQUIRES: both are translated:
@@ -38,11 +41,13 @@ func Translate(head *wire.Head, body []byte, header http.Header, to wire.Operati
 		t.Err = misread(err)
 		return t
 	}
+	r.Model, r.Stream = head.Model, head.Stream // some tell it in the path
 	betas(r, header)
 	if r.MaxOutput == 0 && !head.HasMaxOutput {
 		r.MaxOutput = o.MaxOutput
 	}
-	rep := reporter{from: from, to: target}
+	rep := reporter{from: from, to: target, model: o.Model}
+	r.disown(&rep)
 	t.Body = target.emitRequest(make([]byte, 0, len(body)+len(body)/8+256), r, &rep)
 	rep.report.sort()
 	t.Report = rep.report
@@ -50,7 +55,7 @@ func Translate(head *wire.Head, body []byte, header http.Header, to wire.Operati
 		t.Body = nil
 		return t
 	}
-	h, err := wire.Scan(to, t.Body)
+	h, err := wire.ScanIn(to, t.Body, wire.InPath{Model: head.Model, Stream: head.Stream})
 	if err != nil { // the client's own values, in the other dialect's words
 		t.Err, t.Body = sluice.AsError(err), nil
 		return t

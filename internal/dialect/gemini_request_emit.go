@@ -1,0 +1,492 @@
+package dialect
+
+import (
+	"encoding/base64"
+	"strings"
+)
+
+// emitGeminiRequest appends the request as the body of one for content. Its model and
+// whether it streams stand in its path.
+func emitGeminiRequest(b []byte, r *Request, rep *reporter) []byte {
+	e := geminiEmitter{b: append(b, '{'), r: r, rep: rep}
+	e.levels = geminiLevels(e.model())
+	e.system()
+	e.contents()
+	e.tools()
+	e.config()
+	if r.User != "" {
+		rep.at(FeatureUser, top())
+	}
+	if r.Standard {
+		e.b = pair(e.b, "serviceTier", "standard")
+	}
+	for i := range r.Asks {
+		a := &r.Asks[i]
+		if a.Feature == FeaturePenalty && penalty(a.Path) == "" {
+			rep.tell(FeatureRepetition, a.Path)
+			continue
+		}
+		rep.tell(a.Feature, a.Path)
+	}
+	return append(e.b, '}')
+}
+
+type geminiEmitter struct {
+	b      []byte
+	r      *Request
+	rep    *reporter
+	levels bool // the model has levels of thinking, and not budgets alone; its tool calls must be signed
+
+	role  string            // of the content that is open; empty if none is
+	names map[string]string // of the calls, by their ids
+}
+
+// model is the backend's name of its model, without where it lies.
+func (e *geminiEmitter) model() string {
+	return e.rep.model[strings.LastIndexByte(e.rep.model, '/')+1:]
+}
+
+// geminiLevels reports whether a model has levels of thinking, as all have since
+// Gemini 3. A name that is not known is a new one.
+func geminiLevels(name string) bool {
+	return !strings.HasPrefix(name, "gemini-1") && !strings.HasPrefix(name, "gemini-2")
+}
+
+// system writes the instructions: those of before the conversation, and those of
+// within it, which are moved there.
+func (e *geminiEmitter) system() {
+	var list []*Part
+	add := func(parts []Part) {
+		for i := range parts {
+			if parts[i].Text != "" {
+				list = append(list, &parts[i])
+			}
+		}
+	}
+	add(e.r.System)
+	for i := range e.r.Messages {
+		if m := &e.r.Messages[i]; m.Role == System {
+			e.rep.at(FeatureWithin, m.at.turn())
+			add(m.Parts)
+		}
+	}
+	if len(list) == 0 {
+		return
+	}
+	e.b = append(key(append(key(e.b, "systemInstruction"), '{'), "parts"), '[')
+	for _, p := range list {
+		e.cached(p)
+		e.text(p.Text, "")
+	}
+	e.b = append(e.b, ']', '}')
+}
+
+func (e *geminiEmitter) contents() {
+	e.b = append(key(e.b, "contents"), '[')
+	e.names = map[string]string{}
+	users := 0
+	for i := range e.r.Messages {
+		switch m := &e.r.Messages[i]; m.Role {
+		case User:
+			users++
+			e.user(m)
+		case Assistant:
+			e.assistant(m)
+		}
+	}
+	e.close()
+	e.b = append(e.b, ']')
+	if n := len(e.r.Messages); n > 0 && e.r.Messages[n-1].Role == Assistant {
+		e.rep.at(FeaturePrefill, e.r.Messages[n-1].at.turn())
+	}
+	if users == 0 {
+		e.rep.at(FeatureNoTurn, top())
+	}
+}
+
+// open begins a content of a role, or goes on with it: roles take turns.
+func (e *geminiEmitter) open(role string) {
+	if e.role == role {
+		return
+	}
+	e.close()
+	e.role = role
+	e.b = append(key(pair(append(sep(e.b), '{'), "role", role), "parts"), '[')
+}
+
+func (e *geminiEmitter) close() {
+	if e.role != "" {
+		e.b = append(e.b, ']', '}')
+		e.role = ""
+	}
+}
+
+// user writes a turn of the user: the results of tools come first, and behind them what
+// of them is no text.
+func (e *geminiEmitter) user(m *Message) {
+	rest, results := 0, 0
+	var late []*Part
+	for i := range m.Parts {
+		p := &m.Parts[i]
+		if p.Kind != ResultPart {
+			rest++
+			continue
+		}
+		if rest > 0 {
+			e.rep.at(FeatureResultOrder, p.at)
+		}
+		results++
+		e.open("user")
+		e.cached(p)
+		late = append(late, e.result(p)...)
+	}
+	e.open("user")
+	for _, p := range late {
+		e.part(p)
+	}
+	for i := range m.Parts {
+		if p := &m.Parts[i]; p.Kind != ResultPart && (p.Kind != TextPart || p.Text != "" || len(m.Parts) == 1) {
+			e.part(p)
+		}
+	}
+}
+
+// assistant writes an earlier answer. A signature that stood before a part of it goes
+// into that part: of those that follow it a call before a text.
+func (e *geminiEmitter) assistant(m *Message) {
+	e.open("model")
+	signatures, left := e.signatures(m)
+	calls := 0
+	for i := range m.Parts {
+		p := &m.Parts[i]
+		e.cached(p)
+		switch p.Kind {
+		case RedactedPart:
+		case ReasoningPart:
+			e.thought(p)
+		case CallPart:
+			if calls++; calls == 1 && signatures[i] == "" && e.levels {
+				signatures[i] = unsigned
+			}
+			e.call(p, signatures[i])
+		case RefusalPart:
+			e.rep.at(FeatureRefusalText, p.at)
+			e.text(p.Text, signatures[i])
+		default:
+			if p.Text != "" || signatures[i] != "" || len(m.Parts) == 1 {
+				e.text(p.Text, signatures[i])
+			}
+		}
+	}
+	for _, s := range left {
+		e.text("", s)
+	}
+}
+
+// signatures finds the part that each signature of an answer belongs to: of the parts
+// up to the next signature the first call, else the first text; left are those that
+// belong to none.
+func (e *geminiEmitter) signatures(m *Message) (of, left []string) {
+	of = make([]string, len(m.Parts))
+	for i := range m.Parts {
+		p := &m.Parts[i]
+		if p.Kind != RedactedPart {
+			continue
+		}
+		s, ok := byGemini(p.Signature)
+		if !ok {
+			e.rep.at(FeatureSigned, p.at)
+			continue
+		}
+		at := -1
+		for j := i + 1; j < len(m.Parts) && m.Parts[j].Kind != RedactedPart; j++ {
+			if k := m.Parts[j].Kind; k == CallPart {
+				at = j
+				break
+			} else if k == TextPart && at < 0 {
+				at = j
+			}
+		}
+		if at < 0 {
+			left = append(left, s)
+		} else {
+			of[at] = s
+		}
+	}
+	return of, left
+}
+
+func (e *geminiEmitter) thought(p *Part) {
+	signature := ""
+	if p.Signature == "" {
+		e.rep.at(FeatureReasoning, p.at)
+	} else if s, ok := byGemini(p.Signature); ok {
+		signature = s
+	} else {
+		e.rep.at(FeatureSigned, p.at)
+		return
+	}
+	e.b = append(key(pair(append(sep(e.b), '{'), "text", p.Text), "thought"), "true"...)
+	e.sign(signature)
+}
+
+// sign ends a part, with its signature if it has one.
+func (e *geminiEmitter) sign(signature string) {
+	if signature != "" {
+		e.b = pair(e.b, "thoughtSignature", signature)
+	}
+	e.b = append(e.b, '}')
+}
+
+func (e *geminiEmitter) text(s, signature string) {
+	e.b = pair(append(sep(e.b), '{'), "text", s)
+	e.sign(signature)
+}
+
+func (e *geminiEmitter) call(p *Part, signature string) {
+	e.names[p.Call.ID] = p.Call.Name
+	e.b = append(key(append(sep(e.b), '{'), "functionCall"), '{')
+	if p.Call.ID != "" {
+		e.b = pair(e.b, "id", p.Call.ID)
+	}
+	e.b = append(key(pair(e.b, "name", p.Call.Name), "args"), p.Call.Arguments...)
+	e.b = append(e.b, '}')
+	e.sign(signature)
+}
+
+// result writes what a tool answered: an object. What of it is no text stands behind
+// it.
+func (e *geminiEmitter) result(p *Part) (late []*Part) {
+	name, ok := e.names[p.Result.ID]
+	if at := p.at; !ok {
+		if at.part == -1 { // the message is the result
+			at = at.turn()
+		}
+		e.rep.at(FeatureOrphan, at)
+	}
+	e.b = append(key(append(sep(e.b), '{'), "functionResponse"), '{')
+	if p.Result.ID != "" {
+		e.b = pair(e.b, "id", p.Result.ID)
+	}
+	e.b = append(key(pair(e.b, "name", name), "response"), '{')
+	said := "output"
+	if p.Result.Error {
+		said = "error"
+		e.rep.at(FeatureResultError, p.at)
+	}
+	var texts []string
+	for i := range p.Result.Parts {
+		switch q := &p.Result.Parts[i]; q.Kind {
+		case TextPart:
+			e.cached(q)
+			texts = append(texts, q.Text)
+		default:
+			e.rep.at(FeatureResultMedia, q.at)
+			late = append(late, q)
+		}
+	}
+	if len(texts) > 1 {
+		e.b = append(key(e.b, said), '[')
+		for _, s := range texts {
+			e.b = text(sep(e.b), s)
+		}
+		e.b = append(e.b, ']')
+	} else {
+		e.b = pair(e.b, said, strings.Join(texts, ""))
+	}
+	e.b = append(e.b, "}}}"...)
+	return late
+}
+
+// part writes a part of the user's.
+func (e *geminiEmitter) part(p *Part) {
+	e.cached(p)
+	switch m := &p.Media; {
+	case p.Kind == ImagePart && m.URL != "":
+		e.rep.at(FeatureImageURL, p.at)
+	case p.Kind == ImagePart, p.Kind == DocumentPart:
+		e.inline(m.Type, m.Data, m.Title)
+	case p.Kind == CitedTextPart:
+		e.inline("text/plain", base64.StdEncoding.EncodeToString([]byte(p.Text)), m.Title)
+	default:
+		e.text(p.Text, "")
+	}
+}
+
+func (e *geminiEmitter) inline(kind, data, name string) {
+	e.b = pair(append(key(append(sep(e.b), '{'), "inlineData"), '{'), "mimeType", kind)
+	e.b = append(append(key(e.b, "data"), '"'), data...)
+	e.b = append(e.b, '"')
+	if name != "" {
+		e.b = pair(e.b, "displayName", name)
+	}
+	e.b = append(e.b, '}', '}')
+}
+
+func (e *geminiEmitter) cached(p *Part) {
+	if p.Cached {
+		e.rep.at(FeatureCache, p.at)
+	}
+}
+
+func (e *geminiEmitter) tools() {
+	r, strict := e.r, false
+	if r.Serial {
+		e.rep.at(FeatureSerial, top())
+	}
+	if len(r.Tools) > 0 {
+		e.b = append(key(append(append(key(e.b, "tools"), '['), '{'), "functionDeclarations"), '[')
+		for i := range r.Tools {
+			e.tool(&r.Tools[i])
+			strict = strict || r.Tools[i].Strict
+		}
+		e.b = append(e.b, "]}]"...)
+	}
+	mode := ""
+	switch r.Choice.Kind {
+	case ChoiceDefault, ChoiceAuto:
+		switch {
+		case strict:
+			mode = "VALIDATED"
+		case r.Choice.Kind == ChoiceAuto:
+			mode = "AUTO"
+		}
+	case ChoiceNone:
+		mode = "NONE"
+	case ChoiceAny, ChoiceOne:
+		mode = "ANY"
+	}
+	if mode == "" || len(r.Tools) == 0 {
+		return
+	}
+	e.b = pair(append(key(append(key(e.b, "toolConfig"), '{'), "functionCallingConfig"), '{'), "mode", mode)
+	if r.Choice.Kind == ChoiceOne {
+		e.b = append(text(append(key(e.b, "allowedFunctionNames"), '['), r.Choice.Name), ']')
+	}
+	e.b = append(e.b, '}', '}')
+}
+
+func (e *geminiEmitter) tool(t *Tool) {
+	if len(t.Name) > maxToolName {
+		e.rep.at(FeatureToolName, toolAt(t.index))
+	}
+	if t.Cached {
+		e.rep.at(FeatureCache, toolAt(t.index))
+	}
+	e.b = pair(append(sep(e.b), '{'), "name", t.Name)
+	if t.Description != "" {
+		e.b = pair(e.b, "description", t.Description)
+	}
+	e.raw("parametersJsonSchema", t.Schema)
+	e.b = append(e.b, '}')
+}
+
+func (e *geminiEmitter) raw(name string, v []byte) {
+	if v != nil {
+		e.b = append(key(e.b, name), v...)
+	}
+}
+
+// config writes how the answer is made. It is left out where nothing is said of it.
+func (e *geminiEmitter) config() {
+	r, was := e.r, len(e.b)
+	e.b = append(key(e.b, "generationConfig"), '{')
+	empty := len(e.b)
+	if r.MaxOutput > 0 {
+		e.b = figure(e.b, "maxOutputTokens", r.MaxOutput)
+	}
+	e.raw("temperature", r.Temperature)
+	e.raw("topP", r.TopP)
+	e.raw("topK", r.TopK)
+	if len(r.Stop) > 0 {
+		if len(r.Stop) > 5 {
+			e.rep.at(FeatureStops, top())
+		}
+		e.b = append(key(e.b, "stopSequences"), '[')
+		for _, s := range r.Stop {
+			e.b = text(sep(e.b), s)
+		}
+		e.b = append(e.b, ']')
+	}
+	for i := range r.Asks {
+		switch a := &r.Asks[i]; a.Feature {
+		case FeatureSeed:
+			e.raw("seed", a.Value)
+		case FeaturePenalty:
+			if name := penalty(a.Path); name != "" {
+				e.raw(name, a.Value)
+			}
+		case FeatureObject:
+			e.b = pair(e.b, "responseMimeType", "application/json")
+		}
+	}
+	if r.Format != nil {
+		e.b = pair(e.b, "responseMimeType", "application/json")
+		e.raw("responseJsonSchema", r.Format.Schema)
+	}
+	e.thinking()
+	if len(e.b) == empty {
+		e.b = e.b[:was]
+		return
+	}
+	e.b = append(e.b, '}')
+}
+
+// penalty is the member that a penalty of another dialect is, empty if it is none of
+// Gemini's.
+func penalty(path string) string {
+	switch {
+	case strings.HasSuffix(path, "frequency_penalty"):
+		return "frequencyPenalty"
+	case strings.HasSuffix(path, "presence_penalty"):
+		return "presencePenalty"
+	}
+	return ""
+}
+
+// fit tells that an effort is not one that the model has.
+func (e *geminiEmitter) fit() {
+	e.rep.tell(FeatureEffortFit, e.rep.from.path(top(), e.rep.from.names[FeatureMinimal]))
+}
+
+// geminiBudgets are the tokens that Google takes an effort for, with models that have
+// budgets alone.
+var geminiBudgets = map[string]int64{"minimal": 1024, "low": 1024, "medium": 8192, "high": 24576, "xhigh": 24576, "max": 24576}
+
+// thinking writes how much the model is to think. Where reasoning was asked for by
+// name it is shown.
+func (e *geminiEmitter) thinking() {
+	r, kind, effort := e.r, e.r.Thinking.Kind, e.r.Effort
+	if effort == "none" {
+		kind, effort = ThinkingOff, ""
+	}
+	if kind == ThinkingDefault && effort == "" {
+		return
+	}
+	e.b = append(key(e.b, "thinkingConfig"), '{')
+	switch {
+	case kind == ThinkingOff && strings.HasPrefix(e.model(), "gemini-3"): // it cannot do without
+		e.fit()
+		e.b = pair(e.b, "thinkingLevel", "MINIMAL")
+	case kind == ThinkingOff:
+		e.b = figure(e.b, "thinkingBudget", 0)
+	case kind == ThinkingBudget:
+		e.b = figure(e.b, "thinkingBudget", r.Thinking.Budget)
+	case effort == "":
+		e.b = append(key(e.b, "thinkingBudget"), "-1"...)
+	case !e.levels:
+		e.fit()
+		e.b = figure(e.b, "thinkingBudget", geminiBudgets[effort])
+	default:
+		level := strings.ToUpper(effort)
+		if effort == "xhigh" || effort == "max" {
+			e.fit()
+			level = "HIGH"
+		}
+		e.b = pair(e.b, "thinkingLevel", level)
+	}
+	if kind == ThinkingBudget || kind == ThinkingAdaptive {
+		e.b = append(key(e.b, "includeThoughts"), "true"...)
+	}
+	e.b = append(e.b, '}')
+}

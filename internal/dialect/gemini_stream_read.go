@@ -1,0 +1,94 @@
+package dialect
+
+import "github.com/go-json-experiment/json"
+
+// geminiReader reads the events of an answer. Parts come in pieces of text, and calls
+// whole.
+type geminiReader struct {
+	begun  bool
+	g      geminiPieces
+	parts  []Part
+	thinks bool // the last part was a thought that may go on
+}
+
+func (r *geminiReader) read(out []Event, data []byte) ([]Event, error) {
+	var a geminiAnswer
+	if err := json.Unmarshal(data, &a, lenient); err != nil {
+		return out, err
+	}
+	if !r.begun {
+		r.begun, r.g.id = true, a.ID
+		out = append(out, Event{Kind: EventStart, ID: a.ID, Name: a.Model})
+	}
+	if len(a.Candidates) > 1 || len(a.Candidates) == 1 && a.Candidates[0].Index != 0 {
+		return out, uncarried("several candidates")
+	}
+	if a.blocked() && len(a.Candidates) == 0 {
+		return append(out, Event{Kind: EventStop, Stop: Stop{Reason: StopRefusal}}), nil
+	}
+	for i := range a.Candidates {
+		c := &a.Candidates[i]
+		var err error
+		if out, err = r.content(out, c); err != nil {
+			return out, err
+		}
+		s, ok, err := c.stopped(r.g.calls > 0)
+		if err != nil {
+			return out, err
+		}
+		if ok {
+			out = append(r.thought(out), Event{Kind: EventStop, Stop: s})
+		}
+	}
+	return out, nil
+}
+
+// content tells the parts of an event.
+func (r *geminiReader) content(out []Event, c *geminiCandidate) ([]Event, error) {
+	for i := range c.Content.Parts {
+		var err error
+		calls := r.g.calls
+		if r.parts, err = r.g.add(r.parts[:0], &c.Content.Parts[i]); err != nil {
+			return out, err
+		}
+		for j := range r.parts {
+			out = r.part(out, &r.parts[j], calls)
+		}
+	}
+	return out, nil
+}
+
+// part tells one part; call is its index among the calls of the answer if it is one.
+func (r *geminiReader) part(out []Event, p *Part, call int) []Event {
+	if p.Kind == ReasoningPart {
+		r.thinks = true
+		out = texted(out, EventReasoning, p.Text)
+		if p.Signature != "" {
+			r.thinks = false
+			out = append(out, Event{Kind: EventSignature, Text: p.Signature})
+		}
+		return out
+	}
+	out = r.thought(out)
+	switch p.Kind {
+	case RedactedPart:
+		return append(out, Event{Kind: EventRedacted, Text: p.Signature})
+	case CallPart:
+		return append(
+			out, Event{Kind: EventCall, Index: call, ID: p.Call.ID, Name: p.Call.Name},
+			Event{Kind: EventArguments, Index: call, Text: p.Call.Arguments}, Event{Kind: EventCallEnd, Index: call},
+		)
+	}
+	return texted(out, EventText, p.Text)
+}
+
+// thought ends the reasoning that went before, which has no signature.
+func (r *geminiReader) thought(out []Event) []Event {
+	if !r.thinks {
+		return out
+	}
+	r.thinks = false
+	return append(out, Event{Kind: EventSignature})
+}
+
+func (r *geminiReader) end(out []Event) []Event { return r.thought(out) }

@@ -1,0 +1,108 @@
+package dialect
+
+// maxArguments bounds the arguments of a call that are collected, in bytes: its
+// clients get calls whole.
+const maxArguments = 8 << 20
+
+// geminiWriter writes the events of an answer.
+type geminiWriter struct {
+	o         *StreamOptions
+	model, id string
+	tail      []byte // of every event, behind its candidates
+	calls     []geminiOpen
+	stop      Stop
+}
+
+// geminiOpen is a call whose arguments may go on.
+type geminiOpen struct {
+	index    int
+	id, name string
+	args     []byte
+	told     bool
+}
+
+func (w *geminiWriter) write(b []byte, e *Event) ([]byte, error) {
+	switch e.Kind {
+	case EventStart:
+		w.model, w.id = e.Name, e.ID
+		w.tail = append(geminiHead(append(w.tail[:0], ']'), w.model, w.id), "}\n\n"...)
+	case EventText, EventRefusal:
+		return w.part(b, &Part{Kind: TextPart, Text: e.Text}), nil
+	case EventReasoning:
+		return w.part(b, &Part{Kind: ReasoningPart, Text: e.Text}), nil
+	case EventSignature:
+		if e.Text != "" {
+			return w.part(b, &Part{Kind: ReasoningPart, Signature: e.Text}), nil
+		}
+	case EventRedacted:
+		return w.part(b, &Part{Kind: RedactedPart, Signature: e.Text}), nil
+	case EventCall:
+		w.calls = append(w.calls, geminiOpen{index: e.Index, id: e.ID, name: e.Name})
+	case EventArguments:
+		return b, w.arguments(e)
+	case EventCallEnd:
+		return w.whole(b, e.Index)
+	case EventStop:
+		w.stop = e.Stop
+	case EventEnd:
+		return w.end(b)
+	}
+	return b, nil
+}
+
+func (w *geminiWriter) passed(EventKind, []byte) {}
+
+// part appends an event of one part.
+func (w *geminiWriter) part(b []byte, p *Part) []byte {
+	b = append(b, `data: {"candidates":[{"content":{"parts":[`...)
+	b = geminiAnswerPart(b, p)
+	b = append(b, `],"role":"model"},"index":0}`...)
+	return append(b, w.tail...)
+}
+
+func (w *geminiWriter) arguments(e *Event) error {
+	for i := range w.calls {
+		if c := &w.calls[i]; c.index == e.Index && !c.told {
+			if len(c.args)+len(e.Text) > maxArguments {
+				return uncarried("a tool call that is too large")
+			}
+			c.args = append(c.args, e.Text...)
+			return nil
+		}
+	}
+	return uncarried("arguments of a tool call that has ended")
+}
+
+// whole appends a call whose arguments are all there.
+func (w *geminiWriter) whole(b []byte, index int) ([]byte, error) {
+	for i := range w.calls {
+		c := &w.calls[i]
+		if c.index != index || c.told {
+			continue
+		}
+		c.told = true
+		args := string(c.args)
+		if args == "" {
+			args = "{}"
+		}
+		if !object(args) {
+			return b, uncarried("arguments of a tool call that are no JSON object")
+		}
+		return w.part(b, &Part{Kind: CallPart, Call: Call{c.id, c.name, args}}), nil
+	}
+	return b, nil
+}
+
+// end appends the event that ends the answer, with its figures.
+func (w *geminiWriter) end(b []byte) ([]byte, error) {
+	var err error
+	for i := range w.calls {
+		if b, err = w.whole(b, w.calls[i].index); err != nil {
+			return b, err
+		}
+	}
+	u := w.o.Usage()
+	b = append(b, `data: {"candidates":[{"content":{"parts":[{"text":""}],"role":"model"}`...)
+	b = append(figure(pair(b, "finishReason", geminiFinish(w.stop.Reason)), "index", 0), "}]"...)
+	return append(geminiEnd(b, &u, w.model, w.id), "}\n\n"...), nil
+}
