@@ -270,7 +270,7 @@ func first(a, b *bool, otherwise bool) bool {
 // catalogue's; and the ceiling for when there is none.
 func (b *builder) price(path string, out *route.Backend, x *Backend, p *Provider) {
 	version := "config " + b.s.Version
-	known, found := b.lookup(x, p)
+	known, found := b.lookup(x, p, cmp.Or(x.Catalog, x.Model))
 	out.Lacks = b.lacks(x, p, known)
 	switch override := b.c.Prices[x.Provider+"/"+x.Model]; {
 	case x.Price != nil:
@@ -309,6 +309,24 @@ func (b *builder) price(path string, out *route.Backend, x *Backend, p *Provider
 	}
 }
 
+// served finds the price of a model that the provider serves in place of the backend's:
+// that of prices, and the catalogue's where the backend's own is from there. A price
+// that the file gives to the backend, or to all of the provider's, is what it says.
+func (b *builder) served(x *Backend, p *Provider) func(model string) *price.Row {
+	version := "config " + b.s.Version
+	declared := x.Price != nil || p.Price != nil || b.c.Prices[x.Provider+"/"+x.Model] != nil
+	return func(model string) *price.Row {
+		if own := b.c.Prices[x.Provider+"/"+model]; own != nil {
+			return own.row(x.Provider, model, version)
+		}
+		if declared {
+			return nil
+		}
+		known, _ := b.lookup(x, p, model)
+		return known.Price
+	}
+}
+
 // hosts are the catalogue's names of providers by the host of their API.
 var hosts = map[string]string{
 	"api.openai.com": "openai", "api.anthropic.com": "anthropic", "openrouter.ai": "openrouter", "api.mistral.ai": "mistral",
@@ -318,11 +336,11 @@ var hosts = map[string]string{
 
 // lookup asks the catalogue, under the name that the provider is declared to
 // have there, else that of its service or host, else its own.
-func (b *builder) lookup(x *Backend, p *Provider) (Known, bool) {
+func (b *builder) lookup(x *Backend, p *Provider, model string) (Known, bool) {
 	if b.o.Lookup == nil {
 		return Known{}, false
 	}
-	return b.o.Lookup(cmp.Or(x.known(p), x.Provider), cmp.Or(x.Catalog, x.Model))
+	return b.o.Lookup(cmp.Or(x.known(p), x.Provider), model)
 }
 
 // known is the catalogue's name of the backend's provider: what it is declared to be
@@ -360,7 +378,7 @@ func (b *builder) target(path string, x *Backend, p *Provider) *upstream.Target 
 	t := &upstream.Target{
 		BaseURL: u, Dialect: wire.Dialect(p.Dialect), Engine: string(p.Engine), MetricsEvery: p.metricsEvery(), AllowPrivate: p.AllowPrivate || p.Simulated,
 		Header: make(http.Header), Timeouts: p.Timeouts.upstream(), LostBound: p.LostCharge == LostBound,
-		Quirks: upstream.QuirksOf(x.known(p)),
+		Quirks: upstream.QuirksOf(x.known(p)), Served: b.served(x, p),
 	}
 	t.Service, t.Project, t.Location, t.APIVersion = p.service(), p.Project, x.location(p), p.APIVersion
 	c := x.credentials(p)

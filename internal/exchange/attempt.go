@@ -29,7 +29,8 @@ type attempt struct {
 	body   []byte               // for the backend
 	said   *wire.Head           // what is found in it
 	stream *dialect.Stream      // of its events, likewise
-	price  *price.Row           // nil where nothing is charged
+	price  *price.Row           // of the model that was asked for; nil where nothing is charged. See billed
+	served served               // the price of the one that is served in its place
 	raw    sluice.Tokens
 	input  sluice.Tokens // learned ratio applied
 	began  time.Time
@@ -354,9 +355,31 @@ func (t *turn) dispatch(a *attempt) ledger.Dispatch {
 	}
 }
 
-func (a *attempt) priceVersion() string {
-	if a.price == nil {
-		return ""
+// served is a model that a provider serves in place of the one that it was asked for.
+type served struct {
+	model string
+	price *price.Row // nil if it has none of its own
+}
+
+// billed is the price of what is served: of the model that the provider names, where
+// that has one, else of the one that was asked for.
+func (a *attempt) billed() *price.Row {
+	model := a.tap.ServedModel()
+	if a.price == nil || a.target == nil || a.target.Served == nil || model == "" || model == a.place.Backend.Model {
+		return a.price
 	}
-	return a.price.Version
+	if a.served.model != model {
+		a.served = served{model, a.target.Served(model)}
+	}
+	if a.served.price == nil {
+		return a.price
+	}
+	return a.served.price
+}
+
+func (a *attempt) priceVersion() string {
+	if p := a.billed(); p != nil {
+		return p.Version
+	}
+	return ""
 }

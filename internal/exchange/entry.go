@@ -65,10 +65,11 @@ func (t *turn) record(e *ledger.Entry) {
 // withRates adds what the classes that were used are charged, in nano-dollars per
 // million: price books change, and an entry must still tell at what it was settled.
 func withRates(detail []byte, a *attempt, u *sluice.Usage) []byte {
-	if a.price == nil || u.Source == sluice.UsageNone {
+	row := a.billed()
+	if row == nil || u.Source == sluice.UsageNone {
 		return detail
 	}
-	rates := a.price.RatesFor(u.ServiceTier, u.InputTotal())
+	rates := row.RatesFor(u.ServiceTier, u.InputTotal())
 	b := append(detail[:len(detail)-1], `,"rates":{`...)
 	first := true
 	for _, c := range [...]struct {
@@ -84,8 +85,8 @@ func withRates(detail []byte, a *attempt, u *sluice.Usage) []byte {
 		{"output", int64(u.Output), rates.Output},
 		{"reasoning", int64(u.Reasoning), rates.Reasoning},
 		{"audio_output", int64(u.AudioOutput), rates.AudioOutput},
-		{"web_search", u.WebSearches, a.price.WebSearch},
-		{"request", int64(max(a.price.Request, 0)), a.price.Request},
+		{"web_search", u.WebSearches, row.WebSearch},
+		{"request", int64(max(row.Request, 0)), row.Request},
 	} {
 		if c.n <= 0 {
 			continue

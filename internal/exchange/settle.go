@@ -85,10 +85,11 @@ func (t *turn) seen(a *attempt) sluice.Usage {
 // have written far more than the last checkpoint has, or, where a machine has lost
 // its power, not know of the end at all.
 func (t *turn) price(a *attempt, u sluice.Usage) (cost, high sluice.Nano) {
-	if a.price == nil {
+	row := a.billed()
+	if row == nil {
 		return 0, 0
 	}
-	cost = a.price.Cost(u)
+	cost = row.Cost(u)
 	p := t.r.Principal.Policy
 	if p == nil || !p.HardSpend || u.Source == sluice.UsageReported || u.Source == sluice.UsageNone {
 		return cost, cost
@@ -101,7 +102,7 @@ func (t *turn) price(a *attempt, u sluice.Usage) (cost, high sluice.Nano) {
 	case a.sent && a.place.Backend.StopsOnCancel && t.r.Head.Stream:
 		w.OutputBound = min(w.OutputBound, u.OutputTotal()+lead)
 	}
-	return cost, max(cost, a.price.HardHold(w))
+	return cost, max(cost, row.HardHold(w))
 }
 
 // finish ends the reservation and records the last attempt. e is nil when the

@@ -97,10 +97,10 @@ func (t *turn) held(a *attempt) sluice.Tokens {
 func (t *turn) checkpoint(a *attempt, now time.Time) {
 	u := t.seen(a)
 	cost, high := t.price(a, u)
-	if a.heldTo > 0 && a.price != nil { // what may be written until the next is within the hold
+	if row := a.billed(); a.heldTo > 0 && row != nil { // what may be written until the next is within the hold
 		w := t.plan.work
 		w.OutputBound = t.held(a)
-		high = max(high, a.price.HardHold(w))
+		high = max(high, row.HardHold(w))
 	}
 	err := t.x.o.Journal.Checkpoint(ledger.Checkpoint{Request: t.r.ID, Attempt: a.place.Attempt, At: now, Usage: u, Cost: cost, CostHigh: high})
 	if err != nil {

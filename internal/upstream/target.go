@@ -11,6 +11,7 @@ import (
 
 	"sluice"
 	"sluice/internal/egress"
+	"sluice/internal/price"
 	"sluice/internal/wire"
 )
 
@@ -57,6 +58,9 @@ type Target struct {
 	Timeouts     Timeouts
 	// Probe is how it is asked for its health outside of requests.
 	Probe Probe
+	// Served is the price of a model that the provider says it served in place of the
+	// one that was asked for; nil, or its answer, where that is not known.
+	Served func(model string) *price.Row
 	// LostBound charges an attempt of which nothing ever became known at its
 	// bound, not at the estimate.
 	LostBound bool
