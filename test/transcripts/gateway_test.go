@@ -16,6 +16,7 @@ import (
 	"sluice"
 	"sluice/internal/admit"
 	"sluice/internal/auth"
+	"sluice/internal/catalog"
 	"sluice/internal/config"
 	"sluice/internal/egress"
 	"sluice/internal/egress/egresstest"
@@ -68,6 +69,24 @@ func environment(dir string) config.Env {
 	}
 }
 
+// catalogue looks models up in the catalogue beside a configuration; nil if there is
+// none.
+func catalogue(t *testing.T, dir string) func(provider, model string) (config.Known, bool) {
+	t.Helper()
+	file, err := os.ReadFile(filepath.Join(dir, "catalog.jsonl"))
+	if err != nil {
+		return nil
+	}
+	c, err := catalog.Parse(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(provider, model string) (config.Known, bool) {
+		e, ok := c.Lookup(provider, model, time.Now())
+		return config.Known{Price: e.Price, Context: e.Context, MaxOutput: e.MaxOutput, Lacks: e.Lacks}, ok
+	}
+}
+
 // compiled is a configuration in force, whose backends are called in the clear.
 func compiled(t *testing.T, dir, text string) *config.Snapshot {
 	t.Helper()
@@ -78,7 +97,7 @@ func compiled(t *testing.T, dir, text string) *config.Snapshot {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := config.Compile(c, config.CompileOptions{})
+	s, err := config.Compile(c, config.CompileOptions{Lookup: catalogue(t, dir)})
 	if err != nil {
 		t.Fatal(err)
 	}
