@@ -138,47 +138,47 @@ var rows = []row{
 	},
 	{
 		"U17", "event that is not JSON", "before content elsewhere, else 502 `upstream_malformed`; after it cut with that; its bytes reach nobody", "counted or estimated",
-		[]string{bubbles + "TestFault_U17_Malformed"},
+		[]string{bubbles + "TestFault_U17_Malformed", transcripts + "TestFault_U17_EveryProvider"},
 	},
 	{
 		"U18", "CRLF, CR, byte order mark, no space, several data lines, comments, ids with NUL, characters cut anywhere", "the backend's bytes, with the same meaning", "the same",
-		[]string{bubbles + "TestFault_U18_Framing", "internal/wire.TestEvents", bubbles + "TestCS7AnyChunking"},
+		[]string{bubbles + "TestFault_U18_Framing", transcripts + "TestFault_U18_EveryProvider", "internal/wire.TestEvents", bubbles + "TestCS7AnyChunking"},
 	},
 	{
 		"U19", "bytes that are no UTF-8", "U+FFFD in their place", "as told",
-		[]string{bubbles + "TestFault_U19_InvalidUTF8", "internal/wire.TestTapMends"},
+		[]string{bubbles + "TestFault_U19_InvalidUTF8", transcripts + "TestFault_U19_EveryProvider", "internal/wire.TestTapMends"},
 	},
 	{
 		"U20", "event of 100 MB, endless line", "cut with `upstream_too_large`, before content elsewhere, else 502 with it; the heap grows by less than 16 MiB, and the backend is cut off", "counted or estimated",
-		[]string{here + "TestFault_U20_HugeEvent", bubbles + "TestFault_U20_LargeEvent", "internal/wire.TestEventsTooLarge"},
+		[]string{here + "TestFault_U20_HugeEvent", bubbles + "TestFault_U20_LargeEvent", transcripts + "TestFault_U20_EveryProvider", "internal/wire.TestEventsTooLarge"},
 	},
 	{
 		"U21", "gzip, br or zstd that nobody asked for", "elsewhere; 502 `upstream_malformed`; nothing is unpacked", "estimated",
-		[]string{bubbles + "TestFault_U21_Compressed"},
+		[]string{bubbles + "TestFault_U21_Compressed", transcripts + "TestFault_U21_EveryProvider"},
 	},
 	{
 		"U22", "no usage told", "success", "estimated",
-		[]string{bubbles + "TestFault_U22_NoUsage"},
+		[]string{bubbles + "TestFault_U22_NoUsage", transcripts + "TestFault_U22_EveryProvider"},
 	},
 	{
 		"U23", "usage told twice, or in every event", "success", "reported, once: what the provider billed",
-		[]string{bubbles + "TestFault_U23_UsageTwice"},
+		[]string{bubbles + "TestFault_U23_UsageTwice", transcripts + "TestFault_U23_EveryProvider"},
 	},
 	{
 		"U24", "usage of zero, negative, 10¹⁸, falling", "success", "counted within a fifth of the provider's bill, `anomalous`",
-		[]string{bubbles + "TestFault_U24_ImpossibleUsage", bubbles + "TestSettlement"},
+		[]string{bubbles + "TestFault_U24_ImpossibleUsage", transcripts + "TestFault_U24_EveryProvider", bubbles + "TestSettlement"},
 	},
 	{
 		"U25", "cache and reasoning inside or beside the totals", "success", "disjoint classes that sum to the provider's total",
-		[]string{bubbles + "TestFault_U25_CacheInsideAndBeside", "internal/wire.TestUsageSumsToTotal"},
+		[]string{bubbles + "TestFault_U25_CacheInsideAndBeside", transcripts + "TestFault_U25_EveryProvider", "internal/wire.TestUsageSumsToTotal"},
 	},
 	{
-		"U26", "another model in the answer", "success, as it came", "reported, at the price of the model that was asked for; the entry names both",
-		[]string{bubbles + "TestFault_U26_OtherModel"},
+		"U26", "another model in the answer", "success, as it came", "reported, at the price of the model that was served where that is known, else of the one that was asked for; the entry names both",
+		[]string{bubbles + "TestFault_U26_OtherModel", "internal/config.TestServedPrice", transcripts + "TestFault_U26_EveryProvider"},
 	},
 	{
 		"U27", "arguments of a tool call cut off", "cut with `upstream_truncated`", "counted or estimated",
-		[]string{bubbles + "TestFault_U27_CutArguments"},
+		[]string{bubbles + "TestFault_U27_CutArguments", transcripts + "TestFault_U27_EveryProvider"},
 	},
 	{
 		"U28", "301 to 308", "elsewhere; 502 `upstream_redirect`; it is not followed", "none",

@@ -37,8 +37,11 @@ var required = strings.Fields("P1 P2 P3 P4 P5 P6 P7 P8 P9 P10 P12 P13 " +
 	"C1 C2 C3 C4 C5 C6 C7 C8 C9 C10 V1 V2 V3 D1 D2 T1 O4")
 
 const (
-	here     = "test/faults."
-	bubbles  = "internal/proxy."
+	here    = "test/faults."
+	bubbles = "internal/proxy."
+
+	transcripts = "test/transcripts."
+
 	tablePos = "<!-- table -->"
 )
 
@@ -223,7 +226,7 @@ all of them, and held to its rows and tests by `+"`make test`"+`; a row that fai
 Words are those of [settlement.md](settlement.md). *Cut with a reason* is the dialect's error event and then an aborted connection, never a clean end.
 *Elsewhere* is a further attempt at another backend of the pool or at a fallback pool, for which the client waits and of which it sees nothing; where there is none it gets the
 error in this table. Tests without a package are in `+"`test/faults`"+` and run the whole gateway: in process over loopback, or, where it is killed, signalled or
-starved, as a process of its own.
+starved, as a process of its own; those of `+"`test/transcripts`"+` play the fault on the golden transcripts of every provider whose stream is of text events.
 
 What is not shown: that memory pressure sheds in stages (P11); a wall clock that is set under a whole process, since a test cannot set the machine's (T1 holds the core that
 decides to it); a flood of HTTP/2 resets against a server that speaks it (C9).
