@@ -22,7 +22,7 @@ var anthropicNames = map[Feature]string{
 }
 
 // anthropicElsewhere is what becomes of what some other dialects alone do not take.
-var anthropicElsewhere = map[Feature]carriage{FeatureOrphan: {fate: Kept}, FeatureStops: {fate: Kept}, FeatureForeign: anothers}
+var anthropicElsewhere = map[Feature]carriage{FeatureOrphan: {fate: Kept}, FeatureUndeclared: {fate: Kept}, FeatureStops: {fate: Kept}, FeatureForeign: anothers}
 
 // anthropicFields is what its clients can ask for.
 var anthropicFields = []field{
@@ -57,6 +57,7 @@ var anthropicFields = []field{
 	{FeatureEager, "`tools[].eager_input_streaming`"},
 	{FeatureChoice, "`tool_choice`"},
 	{FeatureNoCalls, "`tool_choice`: none"},
+	{FeatureUndeclared, "`tool_use` in `messages`, without `tools`"},
 	{FeatureSerial, "`tool_choice.disable_parallel_tool_use`"},
 	{FeatureMaxOutput, "`max_tokens`"},
 	{FeatureWarm, "`max_tokens: 0`"},
@@ -64,7 +65,7 @@ var anthropicFields = []field{
 	{FeatureTopP, "`top_p`"},
 	{FeatureTopK, "`top_k`"},
 	{FeatureStop, "`stop_sequences`"},
-	{FeatureStops, "`stop_sequences`: more than five"},
+	{FeatureStops, "`stop_sequences`: more than four"},
 	{FeatureSchema, "`output_config.format`, `output_format`"},
 	{FeatureEffort, "`output_config.effort`"},
 	{FeatureNoThinking, "`thinking: disabled`"},
@@ -116,6 +117,7 @@ var anthropicCarries = map[Feature]carriage{
 	FeatureFunctions:   {Refused, "is the older form of tools, which is not translated", "use tools and tool_choice"},
 	FeatureChoice:      {Kept, "`required` as `any`", ""},
 	FeatureNoCalls:     {fate: Kept},
+	FeatureUndeclared:  {Kept, "the tools that were called are declared, and not to be called again: this dialect refuses calls of tools that it does not know", ""},
 	FeatureAllowedTools: {
 		Refused, "lets only some of the tools be called, which this dialect cannot say", "declare only those, with tool_choice auto or required",
 	},

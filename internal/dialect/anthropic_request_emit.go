@@ -209,6 +209,7 @@ func toolID(id string) string {
 func (e *anthropicEmitter) tools() {
 	r := e.r
 	if len(r.Tools) == 0 {
+		e.called()
 		return
 	}
 	e.b = append(key(e.b, "tools"), '[')
@@ -235,6 +236,31 @@ func (e *anthropicEmitter) tools() {
 	}
 	e.b = append(e.b, ']')
 	e.choice()
+}
+
+// called declares the tools that earlier answers called where the request declares
+// none: a conversation that goes on without its tools is refused here if they are
+// unknown. They are not to be called again.
+func (e *anthropicEmitter) called() {
+	known := map[string]bool{}
+	for i := range e.r.Messages {
+		for j := range e.r.Messages[i].Parts {
+			p := &e.r.Messages[i].Parts[j]
+			if p.Kind != CallPart || known[p.Call.Name] {
+				continue
+			}
+			if len(known) == 0 {
+				e.rep.at(FeatureUndeclared, p.at)
+				e.b = append(key(e.b, "tools"), '[')
+			}
+			known[p.Call.Name] = true
+			e.b = pair(append(sep(e.b), '{'), "name", p.Call.Name)
+			e.b = append(e.b, `,"input_schema":{"type":"object","properties":{}}}`...)
+		}
+	}
+	if len(known) > 0 {
+		e.b = append(e.b, `],"tool_choice":{"type":"none"}`...)
+	}
 }
 
 func (e *anthropicEmitter) choice() {

@@ -53,6 +53,7 @@ func geminiPath(p place, member string) string {
 var geminiNames = map[Feature]string{
 	FeatureNoTurn: "contents", FeatureResultError: "functionResponse.response.error", FeatureSigned: "thoughtSignature",
 	FeatureHot: "generationConfig.temperature", FeatureTopK: "generationConfig.topK", FeatureBlankStop: "generationConfig.stopSequences",
+	FeatureStops:  "generationConfig.stopSequences",
 	FeatureBudget: "generationConfig.thinkingConfig.thinkingBudget", FeatureMinimal: "generationConfig.thinkingConfig.thinkingLevel",
 	FeatureToolName: "name", FeatureNoCalls: "toolConfig.functionCallingConfig.mode",
 }
@@ -90,6 +91,7 @@ var geminiFields = []field{
 	{FeatureServerTool, "`tools`: others"},
 	{FeatureChoice, "`toolConfig.functionCallingConfig`"},
 	{FeatureNoCalls, "`mode: NONE`"},
+	{FeatureUndeclared, "`functionCall` in `contents`, without `tools`"},
 	{FeatureAllowedTools, "`allowedFunctionNames`: several"},
 	{FeatureMaxOutput, "`maxOutputTokens`"},
 	{FeatureTemperature, "`temperature`"},
@@ -99,6 +101,7 @@ var geminiFields = []field{
 	{FeatureSeed, "`seed`"},
 	{FeaturePenalty, "`presencePenalty`, `frequencyPenalty`"},
 	{FeatureStop, "`stopSequences`"},
+	{FeatureStops, "`stopSequences`: five"},
 	{FeatureBlankStop, "`stopSequences` of white space"},
 	{FeatureChoices, "`candidateCount` above 1"},
 	{FeatureLogprobs, "`responseLogprobs`, `logprobs`"},
@@ -127,6 +130,8 @@ var geminiFields = []field{
 // geminiElsewhere is what becomes of what it alone has at backends of other dialects.
 var geminiElsewhere = map[Feature]carriage{
 	FeatureForeign:       anothers,
+	FeatureUndeclared:    {fate: Kept},
+	FeatureStops:         {fate: Kept},
 	FeatureDocumentText:  {fate: Kept},
 	FeatureDocumentURL:   {Refused, "is a document by its URL, which is not put into this dialect", "send its bytes"},
 	FeatureResultMedia:   {fate: Kept},

@@ -22,7 +22,7 @@ var openaiNames = map[Feature]string{
 }
 
 // openaiElsewhere is what becomes of what some other dialects alone do not take.
-var openaiElsewhere = map[Feature]carriage{FeatureOrphan: {fate: Kept}, FeatureStops: {fate: Kept}, FeatureForeign: anothers}
+var openaiElsewhere = map[Feature]carriage{FeatureOrphan: {fate: Kept}, FeatureUndeclared: {fate: Kept}, FeatureStops: {fate: Kept}, FeatureForeign: anothers}
 
 // openaiFields is what its clients can ask for.
 var openaiFields = []field{
@@ -56,6 +56,7 @@ var openaiFields = []field{
 	{FeatureFunctions, "`functions`, `function_call`, role `function`"},
 	{FeatureChoice, "`tool_choice`"},
 	{FeatureNoCalls, "`tool_choice: none`"},
+	{FeatureUndeclared, "`tool_calls` in `messages`, without `tools`"},
 	{FeatureAllowedTools, "`tool_choice`: allowed_tools"},
 	{FeatureSerial, "`parallel_tool_calls: false`"},
 	{FeatureMaxOutput, "`max_completion_tokens`, `max_tokens`"},
@@ -68,7 +69,7 @@ var openaiFields = []field{
 	{FeatureLogitBias, "`logit_bias`"},
 	{FeatureSampling, "`min_p`, `min_tokens`, `ignore_eos` and their like"},
 	{FeatureStop, "`stop`"},
-	{FeatureStops, "`stop`: more than five"},
+	{FeatureStops, "`stop`: more than four"},
 	{FeatureBlankStop, "`stop` of white space"},
 	{FeatureChoices, "`n` above 1"},
 	{FeatureLogprobs, "`logprobs`, `top_logprobs`"},
@@ -140,6 +141,7 @@ var openaiCarries = map[Feature]carriage{
 	FeatureTopP:        {fate: Kept},
 	FeatureTopK:        {Dropped, "has no place in this dialect", "use top_p"},
 	FeatureHot:         {fate: Kept},
+	FeatureStops:       {Refused, "are more stop sequences than the four that this dialect takes", "name four at most"},
 	FeatureBlankStop:   {fate: Kept},
 	FeatureSeed:        {Kept, "as `seed`", ""},
 	FeaturePenalty:     {Kept, "as `presence_penalty` and `frequency_penalty`", ""},

@@ -20,6 +20,9 @@ func emitOpenAIRequest(b []byte, r *Request, rep *reporter) []byte {
 	if r.TopK != nil {
 		rep.at(FeatureTopK, top())
 	}
+	if len(r.Stop) > maxStops {
+		rep.at(FeatureStops, top())
+	}
 	if len(r.Stop) > 0 {
 		e.b = append(key(e.b, "stop"), '[')
 		for _, s := range r.Stop {
@@ -72,6 +75,9 @@ func (e *openaiEmitter) raw(name string, v []byte) {
 		e.b = append(key(e.b, name), v...)
 	}
 }
+
+// maxStops is how many stop sequences the dialect takes.
+const maxStops = 4
 
 // maxUser is the longest label of an end user that providers of the dialect take,
 // in bytes.
