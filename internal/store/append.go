@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"fmt"
 	"slices"
 	"strings"
@@ -47,7 +46,7 @@ func (db *DB) Append(ctx context.Context, entries []ledger.Entry) error {
 		})
 	}
 	err := db.txOn(ctx, func(conn *sql.Conn, tx *sql.Tx) error {
-		in := inserter{conn: conn, tx: tx, rows: db.engine.insertRows}
+		in := inserter{conn: conn, tx: tx, rows: db.engine.insertRows, here: &db.here}
 		added, err := insertEntries(ctx, in, rows, seen)
 		if err != nil || len(added) == 0 {
 			return err
@@ -95,7 +94,7 @@ func (in *inserter) entriesHere(ctx context.Context, rows []*ledger.Entry, arg f
 	if err := in.tx.QueryRowContext(ctx, "SELECT COALESCE(MAX(rowid), 0) FROM entries").Scan(&last); err != nil {
 		return nil, err
 	}
-	changed, err := in.here(ctx, len(rows), rowsHere, arg)
+	changed, err := in.insertHere(ctx, len(rows), rowsHere, arg)
 	if err != nil || changed == int64(len(rows)) { // as nearly always
 		return rows, err
 	}
@@ -128,6 +127,7 @@ type inserter struct {
 	table   string
 	columns []string
 	tail    string
+	here    *here
 }
 
 // insert inserts n rows, whose values arg appends, and scans what the statement
@@ -160,73 +160,6 @@ func (in *inserter) insert(ctx context.Context, n int, arg func(args []any, i in
 		}
 	}
 	return nil
-}
-
-// rowsHere is how many rows of entries one statement takes in this process. It saves
-// looking for the place of each row in each index from the top, and must be parsed.
-const rowsHere = 16
-
-// here inserts n rows, so many with one statement, and returns how many changed the
-// table. It is for an engine in this process: there a statement costs no round trip,
-// but a numbered parameter a look-up by name, a result its own bookkeeping, a context
-// that can end a goroutine, and database/sql a copy of the arguments. So it is the
-// driver that is asked, and ctx between statements.
-func (in *inserter) here(ctx context.Context, n, most int, arg func(args []any, i int) []any) (changed int64, err error) {
-	endless := context.WithoutCancel(ctx)
-	err = in.conn.Raw(func(conn any) error {
-		var stmt driver.Stmt
-		defer func() {
-			if stmt != nil {
-				_ = stmt.Close() // it has run, or failed and told so
-			}
-		}()
-		most, size := min(most, n), 0
-		args, named := make([]any, 0, most*len(in.columns)), make([]driver.NamedValue, most*len(in.columns))
-		for i := 0; i < n; i += size {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			fits := most
-			if fits > n-i {
-				fits = 1 // what is left over is run sooner than a statement for it is parsed
-			}
-			if fits != size {
-				if stmt != nil {
-					_ = stmt.Close()
-				}
-				size = fits
-				if stmt, err = conn.(driver.ConnPrepareContext).PrepareContext(endless, insertHereSQL(in.table, in.columns, size)+in.tail); err != nil {
-					return err
-				}
-			}
-			args = args[:0]
-			for k := range size {
-				args = arg(args, i+k)
-			}
-			for k, v := range args {
-				named[k] = driver.NamedValue{Ordinal: k + 1, Value: v}
-			}
-			res, err := stmt.(driver.StmtExecContext).ExecContext(endless, named[:len(args)])
-			if err != nil {
-				return err
-			}
-			rows, err := res.RowsAffected()
-			if err != nil {
-				return err
-			}
-			changed += rows
-		}
-		return nil
-	})
-	return changed, err
-}
-
-// insertHereSQL is insertSQL with parameters that have no numbers. OR FAIL: what fails
-// has the whole transaction rolled back, so that SQLite need not keep what a statement
-// changed in order to take back that one alone.
-func insertHereSQL(table string, columns []string, rows int) string {
-	row := "(" + strings.Repeat("?, ", len(columns)-1) + "?)"
-	return "INSERT OR FAIL INTO " + table + " (" + strings.Join(columns, ", ") + ") VALUES " + strings.Repeat(row+", ", rows-1) + row
 }
 
 // collect scans all rows and closes them.

@@ -259,7 +259,7 @@ func (r rollup) add(ctx context.Context, in *inserter, rows []rollupRow) error {
 	}
 	var err error
 	if in.rows == 1 {
-		_, err = in.here(ctx, len(rows), 1, arg)
+		_, err = in.insertHere(ctx, len(rows), 1, arg)
 	} else {
 		err = in.insert(ctx, len(rows), arg, nil)
 	}

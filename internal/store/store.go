@@ -27,6 +27,7 @@ type DB struct {
 	engine  engine
 	lock    *ledger.FileLock // of the SQLite file; nil for Postgres
 	scanMax int
+	here    here // of SQLite
 }
 
 var (
@@ -49,7 +50,7 @@ type engine struct {
 	// withIDs asks select with the condition that the column is one of ids.
 	withIDs func(ctx context.Context, db *sql.DB, query, column string, ids []string) (*sql.Rows, error)
 	// insertRows is how many rows one INSERT takes. Postgres saves round trips
-	// with many; SQLite, for which it is 1, has none to save (see inserter.here).
+	// with many; SQLite, for which it is 1, has none to save (see insertHere).
 	insertRows int
 }
 
