@@ -33,8 +33,8 @@ type JournalOptions struct {
 	SegmentBytes int64         // size at which a segment is sealed; 0 is 16 MiB
 	MaxBytes     int64         // size of all segments at which only ends are recorded; 0 is 4 GiB
 	SyncEvery    time.Duration // longest time between a write and the start of its fsync, but for checkpoints; 0 is 10 ms
-	DrainEvery   time.Duration // longest time that an entry waits for a batch; 0 is 200 ms
-	DrainBatch   int           // most entries of a batch; 0 is 500
+	DrainEvery   time.Duration // longest time that an entry waits for a batch; 0 is 500 ms
+	DrainBatch   int           // most entries of a batch, which are held in memory; 0 is 2,000
 	RetryMax     time.Duration // longest pause of a failing drain; 0 is 5 s
 	SinkTimeout  time.Duration // longest time that the sink has for a batch; 0 is 30 s
 	Ballast      int64         // bytes set aside for settlements on a full disk; 0 is 4 MiB, negative none
@@ -52,8 +52,8 @@ func (o JournalOptions) withDefaults() JournalOptions {
 	set(&o.MaxBytes, 4<<30)
 	o.MaxBytes = max(o.MaxBytes, 4*o.SegmentBytes) // the last segment is never deleted
 	set(&o.SyncEvery, 10*time.Millisecond)
-	set(&o.DrainEvery, 200*time.Millisecond)
-	set(&o.DrainBatch, 500)
+	set(&o.DrainEvery, 500*time.Millisecond)
+	set(&o.DrainBatch, 2000)
 	set(&o.RetryMax, 5*time.Second)
 	set(&o.SinkTimeout, 30*time.Second)
 	set(&o.Ballast, 4<<20)

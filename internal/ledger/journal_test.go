@@ -461,10 +461,10 @@ func TestDrainBatches(t *testing.T) {
 		if len(sink.keys()) != 0 || j.Lag().Entries != 1 {
 			t.Errorf("drained without waiting for a batch; lag %+v", j.Lag())
 		}
-		time.Sleep(200 * time.Millisecond)
+		time.Sleep(500 * time.Millisecond)
 		synctest.Wait()
-		if len(sink.keys()) != 1 || j.Lag().Entries != 0 || time.Since(start) != 200*time.Millisecond {
-			t.Errorf("after 200 ms: %v, lag %+v", sink.keys(), j.Lag())
+		if len(sink.keys()) != 1 || j.Lag().Entries != 0 || time.Since(start) != 500*time.Millisecond {
+			t.Errorf("after 500 ms: %v, lag %+v", sink.keys(), j.Lag())
 		}
 		for i := range 25 {
 			must(t, j.Settle(entry(fmt.Sprint(i), 1, true)))
