@@ -57,7 +57,7 @@ func (p *pool) denies(now time.Time, r *request) route.Denied {
 		}
 		on := p.retries.AllowsOn(now, pl)
 		switch {
-		case pl.Fit(now) != route.Chosen:
+		case pl.FitWith(now, r.only()) != route.Chosen:
 			if why == route.DeniedNowhere {
 				why = route.DeniedBreaker
 			}

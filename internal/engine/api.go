@@ -31,6 +31,7 @@ type Call struct {
 	RunLimits []sluice.Limit // what the request asks its run to be bounded by, beside the policy: it only tightens
 	Session   route.Session  // the conversation that it is part of; 0 is that of its run, if it has one
 	Prefix    route.Prefix   // of its prompt; empty where no pool of its model reads it
+	Pin       *route.Pin     // where what it refers to is kept: it goes nowhere else; nil if it refers to nothing
 	Single    bool           // it is not to run twice at a time: that may have an effect twice, or depends on what only one backend has
 	Shadow    *route.Shadow  // of a copy: see Copy. Nil of what a client asks
 	Counted   bool           // every token that is billed shows in the stream as it comes: hard spend may hold the output in steps, see Step

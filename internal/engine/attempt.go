@@ -63,7 +63,7 @@ func (e *Engine) AttemptEnded(now time.Time, id sluice.RequestID, res Result) Ne
 		r.phase = idle
 		e.watch(r, now)
 	}
-	if !res.Credential || !pl.OtherKey(now, key) {
+	if !res.Credential || r.call.Pin != nil || !pl.OtherKey(now, key) {
 		r.tried = append(r.tried, failed.ID)
 		if route.FailsDomain(res.Reason) && !e.table.NoBreakers {
 			r.failed = append(r.failed, failed.Domain)

@@ -232,7 +232,7 @@ func (e *Engine) elsewhere(now time.Time, r *request, m *route.Model) (to *pool,
 // next finds the next pool for a request, of those with a backend that serves it at
 // least so well: the first whose predicted wait it can bear, else the first.
 func (e *Engine) next(now time.Time, r *request, m *route.Model, least service) (to *pool, hope bool, err *sluice.Error) {
-	if m.Locality != nil {
+	if r.locality(m) != nil {
 		return e.nextRegion(now, r, m, least)
 	}
 	if to, hope, _ = e.nextPool(now, r, m, least, false); to != nil {
@@ -343,7 +343,7 @@ func (e *Engine) candidates(now time.Time, r *request) []Candidate {
 		r.visit(m, "", func(id sluice.PoolID, fallback bool) bool {
 			p := e.byID[id]
 			if p == nil || p == r.pool.base() {
-				return p != nil && m.Locality == nil
+				return p != nil && r.locality(m) == nil
 			}
 			if fallback && !m.IsFallback(r.pool.id) {
 				return true

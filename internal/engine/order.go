@@ -11,7 +11,7 @@ func (r *request) first(m *route.Model) []sluice.PoolID {
 		return m.Pools
 	}
 	if r.ordered != m {
-		r.order, r.ordered = m.First(&route.Asker{ID: r.call.ID, Principal: &r.call.Principal, Session: r.call.Session, Class: r.call.Class}, r.order), m
+		r.order, r.ordered = m.First(&route.Asker{ID: r.call.ID, Principal: &r.call.Principal, Session: r.call.Session, Class: r.call.Class, Pinned: r.call.Pin != nil}, r.order), m
 	}
 	return r.order
 }

@@ -20,7 +20,7 @@ func (e *Engine) resumes(now time.Time, r *request, p *pool) (at time.Time, ok b
 		if !may.Has(i) {
 			continue
 		}
-		if t, paced := pl.Resumes(now); paced && (!ok || t.Before(at)) {
+		if t, paced := pl.Resumes(now, r.only()); paced && (!ok || t.Before(at)) {
 			at, ok = t, true
 		}
 	}
@@ -30,7 +30,7 @@ func (e *Engine) resumes(now time.Time, r *request, p *pool) (at time.Time, ok b
 // soon is the first pool of a model that serves the request again within the time that
 // it may wait, and how long that is: in its home region, if it has one.
 func (e *Engine) soon(now time.Time, r *request, m *route.Model) (in *pool, wait time.Duration) {
-	if l := m.Locality; l != nil {
+	if l := r.locality(m); l != nil {
 		r.region, r.away = l.Regions[0], false
 	}
 	r.visit(m, "", func(id sluice.PoolID, _ bool) bool {

@@ -136,7 +136,7 @@ func (p *pool) serves(now time.Time, r *request) service {
 			continue
 		}
 		switch {
-		case pl.Fit(now) != route.Chosen:
+		case pl.FitWith(now, r.only()) != route.Chosen:
 			best = max(best, unhealthy)
 		case pl.Avoided() && !(p.queue.Len() == 0 && pl.Scouts(now)):
 			best = max(best, avoided)

@@ -192,8 +192,8 @@ func (e *Engine) unserved(now time.Time, r *request, m *route.Model) *sluice.Err
 					seen[left] = true
 					continue
 				}
-				until, _ := pl.Cooling(now)
-				if pl.Fit(now) == route.LeftParked { // an operator may mend it at any moment
+				until, _ := pl.CoolingWith(now, r.only())
+				if pl.FitWith(now, r.only()) == route.LeftParked { // an operator may mend it at any moment
 					until = now.Add(min(until.Sub(now), keyDrain))
 				}
 				if back.IsZero() || until.Before(back) {
@@ -210,7 +210,7 @@ func (e *Engine) unserved(now time.Time, r *request, m *route.Model) *sluice.Err
 	})
 	switch {
 	case seen[route.LeftUnhealthy]:
-		err := noBackend(m.ID)
+		err := r.noBackend(m.ID)
 		if !back.IsZero() {
 			err.RetryAfter, err.Expected = max(0, back.Sub(now)), true
 		}
@@ -235,6 +235,8 @@ func (e *Engine) unserved(now time.Time, r *request, m *route.Model) *sluice.Err
 		return without.untold
 	case seen[route.LeftRegion], seen[route.LeftProvider], seen[route.LeftRisk]:
 		return without.permission(m.ID)
+	case seen[route.LeftState] && !seen[route.LeftDrained] && !seen[route.LeftTried]:
+		return stateElsewhere(m.ID)
 	case seen[route.LeftDialect]:
 		return &sluice.Error{
 			Kind: sluice.KindInvalid, Reason: sluice.CapabilityMissing, Param: "model",
@@ -242,7 +244,28 @@ func (e *Engine) unserved(now time.Time, r *request, m *route.Model) *sluice.Err
 			Hint: "use a model of this dialect, see GET /v1/models",
 		}
 	}
-	return noBackend(m.ID)
+	return r.noBackend(m.ID)
+}
+
+// noBackend says that no backend is available, or the one place to which the request
+// can go.
+func (r *request) noBackend(m sluice.ModelID) *sluice.Error {
+	err := noBackend(m)
+	if r.call.Pin != nil {
+		err.Msg = "what the request refers to is kept at one place, which is not available now"
+		err.Hint = "try again later, or leave out what it refers to"
+	}
+	return err
+}
+
+// stateElsewhere refuses a request to a model that is not served where what it refers to
+// is kept.
+func stateElsewhere(m sluice.ModelID) *sluice.Error {
+	return &sluice.Error{
+		Kind: sluice.KindInvalid, Reason: sluice.CapabilityMissing, Param: "model",
+		Msg:  fmt.Sprintf("names %s, which is not served where what the request refers to is kept", m),
+		Hint: "use the model that made it, or leave out what it refers to",
+	}
 }
 
 func noBackend(m sluice.ModelID) *sluice.Error {

@@ -43,7 +43,7 @@ func (e *Engine) shortest(now time.Time, r *request, ids []sluice.PoolID, least 
 // back it is offered only to those whose turn it is, if others can serve the rest in
 // time. The request is in the region of the answer then.
 func (e *Engine) nearest(now time.Time, r *request, m *route.Model, ids []sluice.PoolID, least service) (best offer) {
-	l := m.Locality
+	l := r.locality(m)
 	if l == nil {
 		return e.shortest(now, r, ids, least)
 	}
@@ -175,11 +175,20 @@ func (e *Engine) bringHome(now time.Time, guests *pool) (moved bool) {
 	return moved
 }
 
+// locality is the model's for the request, nil where any region will do: what can go to
+// one place alone is at home there.
+func (r *request) locality(m *route.Model) *route.Locality {
+	if r.call.Pin != nil {
+		return nil
+	}
+	return m.Locality
+}
+
 // located puts the request into a region of its model where that has changed: the one
 // of its pool if it is a guest there, else its home.
 func (r *request) located(m *route.Model) {
 	switch {
-	case m.Locality == nil:
+	case r.locality(m) == nil:
 		r.region, r.away, r.roam = "", false, true
 		return
 	case r.pool != nil && r.pool.host != nil:

@@ -162,7 +162,7 @@ func (r *request) under(m *route.Model) {
 func (r *request) ask(p *pool) route.Ask {
 	return route.Ask{
 		Dialect: r.call.Dialect, Others: r.call.Others, Needs: r.call.Needs, Policy: r.call.Principal.Policy, Work: r.call.Work, Free: r.call.Free,
-		Risk: r.call.Risk, MaxRisk: r.risks[p.id],
+		Risk: r.call.Risk, MaxRisk: r.risks[p.id], Pin: r.call.Pin,
 	}
 }
 
@@ -209,7 +209,19 @@ func (r *request) least() sluice.Tokens {
 	return MinOutput
 }
 
-func (r *request) needOfPlace() route.Need { return route.NeedOf(r.shape()) }
+func (r *request) needOfPlace() route.Need {
+	n := route.NeedOf(r.shape())
+	n.Only = r.only()
+	return n
+}
+
+// only is the credential that the request must go with, empty if any will do.
+func (r *request) only() string {
+	if r.call.Pin == nil {
+		return ""
+	}
+	return r.call.Pin.Key
+}
 
 // shape is its work where it runs: what the place holds of its prompt is not
 // prefilled.

@@ -128,7 +128,7 @@ func (m *room) Gather(it *sched.Item) bool {
 	}
 	p.kept, p.keptFor = nil, nil
 	for i, pl := range p.places {
-		if it.Backends.Has(i) && m.usable(pl) && (p.kept == nil || m.roomier(pl, p.kept)) {
+		if it.Backends.Has(i) && m.usable(pl) && pl.FitWith(m.now, it.Value.(*request).only()) == route.Chosen && (p.kept == nil || m.roomier(pl, p.kept)) {
 			p.kept, p.keptFor = pl, it
 		}
 	}

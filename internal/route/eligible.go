@@ -15,6 +15,7 @@ type Left string
 const (
 	Chosen        Left = ""
 	LeftDialect   Left = "dialect"      // it speaks another than the client, and the operation is not translated
+	LeftState     Left = "state"        // what the request refers to is kept elsewhere
 	LeftTranslate Left = "translation"  // it speaks another, which cannot say what the request asks for
 	LeftDrained   Left = "drained"      // weight 0, or by an operator
 	LeftRegion    Left = "region"       // the caller's requests may not go to where it runs
@@ -51,6 +52,7 @@ type Ask struct {
 	MaxRisk sluice.Risk    // the highest that the pool takes for the model; RiskNone is no bound
 	Work    sluice.Work
 	Free    bool // nothing is billed
+	Pin     *Pin // where what it refers to is kept; nil if it refers to nothing
 }
 
 // Translation is a request in another dialect than the client's.
@@ -124,6 +126,8 @@ func Eligible(b *Backend, a *Ask) Left {
 	switch {
 	case spoken == LeftDialect:
 		return LeftDialect
+	case a.Pin != nil && !a.Pin.Holds(b):
+		return LeftState
 	case b.Weight <= 0:
 		return LeftDrained
 	}

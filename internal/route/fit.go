@@ -35,6 +35,34 @@ func (p *Place) Fit(now time.Time) Left {
 	return LeftParked
 }
 
+// FitWith is Fit for what must go with one credential; with any if it is empty.
+func (p *Place) FitWith(now time.Time, only string) Left {
+	left := p.Fit(now)
+	if only == "" || left != Chosen || p.Health.off {
+		return left
+	}
+	l := p.named(only)
+	switch {
+	case l == nil:
+		return LeftParked
+	case l.usable(p.now):
+		return Chosen
+	case l.state() == CredentialUsable: // paused by a 429
+		return LeftUnhealthy
+	}
+	return LeftParked
+}
+
+// named is the lane of a credential that the backend has, nil if it has none of that name.
+func (p *Place) named(key string) *lane {
+	for _, l := range p.lanes {
+		if l.key.ID == key && !l.gone {
+			return l
+		}
+	}
+	return nil
+}
+
 // Serves reports whether the backend takes requests, and more than a probe.
 func (p *Place) Serves(now time.Time) bool {
 	return p.Backend.Weight > 0 && p.Fit(now) == Chosen && !p.Health.Open()
@@ -47,14 +75,23 @@ func (p *Place) Avoided() bool { return p.domain != nil && p.domain.open && !p.H
 // Cooling reports whether the backend is kept out, and until when as far as that is
 // by time alone.
 func (p *Place) Cooling(now time.Time) (until time.Time, cooling bool) {
+	return p.CoolingWith(now, "")
+}
+
+// CoolingWith is Cooling for what must go with one credential.
+func (p *Place) CoolingWith(now time.Time, only string) (until time.Time, cooling bool) {
 	now = p.tick(now)
 	if p.Health.off {
 		return time.Time{}, false
 	}
 	var keys time.Time
-	for i, l := range p.lanes {
-		if at := l.until(); !l.gone && (i == 0 || at.Before(keys)) {
-			keys = at
+	found := false
+	for _, l := range p.lanes {
+		if l.gone || only != "" && l.key.ID != only {
+			continue
+		}
+		if at := l.until(); !found || at.Before(keys) {
+			keys, found = at, true
 		}
 	}
 	if until, _ = p.Health.Cooling(now); keys.After(until) {
@@ -64,16 +101,17 @@ func (p *Place) Cooling(now time.Time) (until time.Time, cooling bool) {
 }
 
 // Resumes is when a backend of which nothing is wrong but that it asked to be left
-// alone for a while (429, 529, Retry-After) may be given requests again; false if it is
-// not that, or something else is in the way.
-func (p *Place) Resumes(now time.Time) (at time.Time, paced bool) {
+// alone for a while (429, 529, Retry-After) may be given requests again, those that must
+// go with one credential if that is named; false if it is not that, or something else is
+// in the way.
+func (p *Place) Resumes(now time.Time, only string) (at time.Time, paced bool) {
 	now = p.tick(now)
 	h := &p.Health
 	if h.off || h.phase == open || h.probing || p.shunned {
 		return time.Time{}, false
 	}
 	for _, l := range p.lanes {
-		if !l.gone && l.state() == CredentialUsable && (at.IsZero() || l.paused.Before(at)) {
+		if !l.gone && (only == "" || l.key.ID == only) && l.state() == CredentialUsable && (at.IsZero() || l.paused.Before(at)) {
 			at, paced = l.paused, true
 		}
 	}

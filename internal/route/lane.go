@@ -77,20 +77,21 @@ func (l *lane) fitsAt(now int64, amounts *[NumRates]int64) int64 {
 	return at
 }
 
-// live reports whether the lane may be given attempts, rates aside. What nothing
-// keeps out (NoBreakers) uses every key.
-func (p *Place) live(now time.Time, l *lane) bool {
-	return !l.gone && (p.Health.off || l.usable(now))
+// live reports whether the lane may be given attempts, rates aside, of those that must
+// go with one credential if that is named. What nothing keeps out (NoBreakers) uses every
+// key.
+func (p *Place) live(now time.Time, l *lane, only string) bool {
+	return !l.gone && (only == "" || l.key.ID == only) && (p.Health.off || l.usable(now))
 }
 
 // paced reports whether no credential's rates have their amounts now, and remembers
 // when one's will.
-func (p *Place) paced(amounts *[NumRates]int64) bool {
+func (p *Place) paced(amounts *[NumRates]int64, only string) bool {
 	if !p.rated {
 		return false
 	}
 	now := p.since(p.now)
-	at := p.fitsAt(now, amounts)
+	at := p.fitsAt(now, amounts, only)
 	if at <= now {
 		return false
 	}
@@ -100,10 +101,10 @@ func (p *Place) paced(amounts *[NumRates]int64) bool {
 	return true
 }
 
-func (p *Place) fitsAt(now int64, amounts *[NumRates]int64) int64 {
+func (p *Place) fitsAt(now int64, amounts *[NumRates]int64, only string) int64 {
 	at := int64(math.MaxInt64)
 	for _, l := range p.lanes {
-		if p.live(p.now, l) {
+		if p.live(p.now, l, only) {
 			at = min(at, l.fitsAt(now, amounts))
 		}
 	}
@@ -124,7 +125,7 @@ func (p *Place) PacedUntil(now time.Time) (time.Time, bool) {
 func (p *Place) RoomAt(now time.Time, n Need) time.Time {
 	p.tick(now)
 	amounts := n.amounts()
-	return p.now.Add(time.Duration(p.fitsAt(p.since(p.now), &amounts) - p.since(p.now)))
+	return p.now.Add(time.Duration(p.fitsAt(p.since(p.now), &amounts, n.Only) - p.since(p.now)))
 }
 
 // hold gives an attempt the credential with the least running ÷ weight of those
@@ -137,7 +138,7 @@ func (p *Place) hold(now time.Time, t *Taken) {
 		if l.gone {
 			continue
 		}
-		room := p.live(now, l) && (!p.rated || l.fitsAt(at, &amounts) <= at)
+		room := p.live(now, l, t.Only) && (!p.rated || l.fitsAt(at, &amounts) <= at)
 		if best == nil || room && !fits || room == fits && l.less(best) {
 			best, fits = l, room
 		}
@@ -310,7 +311,7 @@ func (p *Place) pauseLane(now time.Time, l *lane, d time.Duration) (longer bool)
 // OtherKey reports whether another credential than that may be used here.
 func (p *Place) OtherKey(now time.Time, than string) bool {
 	now = p.tick(now)
-	return slices.ContainsFunc(p.lanes, func(l *lane) bool { return l.key.ID != than && p.live(now, l) })
+	return slices.ContainsFunc(p.lanes, func(l *lane) bool { return l.key.ID != than && p.live(now, l, "") })
 }
 
 // KeyView is one credential of a backend.

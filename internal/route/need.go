@@ -12,6 +12,7 @@ type Need struct {
 	Prefill sluice.Tokens // until the first token
 	Input   sluice.Tokens // of the provider's rates
 	Output  sluice.Tokens
+	Only    string // the credential that it must go with; empty is any
 }
 
 // NeedOf is the need of a request.

@@ -156,13 +156,13 @@ func (p *Place) KVCapacity() sluice.Tokens {
 // request.
 func (p *Place) Open(now time.Time) bool {
 	now = p.tick(now)
-	return p.running < p.slots() && p.Backend.Weight > 0 && p.Fit(now) == Chosen && !p.paced(&[NumRates]int64{1, 1, 1, 1})
+	return p.running < p.slots() && p.Backend.Weight > 0 && p.Fit(now) == Chosen && !p.paced(&[NumRates]int64{1, 1, 1, 1}, "")
 }
 
 // Usable tells why the place cannot take a request now, Chosen if it can.
 func (p *Place) Usable(now time.Time, n Need) Left {
 	now = p.tick(now)
-	if left := p.Fit(now); left != Chosen {
+	if left := p.FitWith(now, n.Only); left != Chosen {
 		return left
 	}
 	c, kv := &p.Backend.Capacity, p.KVCapacity()
@@ -173,7 +173,7 @@ func (p *Place) Usable(now time.Time, n Need) Left {
 		return LeftFull
 	}
 	if p.rated {
-		if amounts := n.amounts(); p.paced(&amounts) {
+		if amounts := n.amounts(); p.paced(&amounts, n.Only) {
 			return LeftPaced
 		}
 	}

@@ -59,6 +59,10 @@ type Backend struct {
 	Lacks   Needs       // what it cannot do; requests that need any of it never go there
 	MaxRisk sluice.Risk // the highest label of what may go there; RiskNone is no bound
 
+	// Replica says that what it keeps between requests is there alone, as with an engine;
+	// else the provider keeps it for the account. See Pin.
+	Replica bool
+
 	StopsOnCancel bool // generation, and billing, stop when the connection closes
 
 	// Longest is how long an attempt can last, and Silence how long a stream can

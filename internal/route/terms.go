@@ -46,12 +46,14 @@ type Asker struct {
 	Principal *sluice.Principal
 	Session   Session
 	Class     sluice.Class
+	Pinned    bool // it can go to one place alone: canaries are open to it, whose turn it may be
 }
 
 // First is the first pools of a request in the order in which it tries them: a
 // canary that is its turn, then the others whose conditions it meets, drawn by
 // weight where they have weights. The same request draws the same; a larger canary
-// keeps those that it has. It uses the space of to.
+// keeps those that it has. One that can go to one place alone has every canary, in case
+// that is there. It uses the space of to.
 func (m *Model) First(a *Asker, to []sluice.PoolID) []sluice.PoolID {
 	if m.Terms == nil {
 		return m.Pools
@@ -60,7 +62,7 @@ func (m *Model) First(a *Asker, to []sluice.PoolID) []sluice.PoolID {
 	draw := int64(mix(key) % CanaryParts)
 	for _, pool := range m.Pools {
 		if t := m.Terms[pool]; t.IsCanary() {
-			if draw >= 0 && draw < t.Canary && t.open(a.Principal, a.Class) {
+			if (a.Pinned || draw >= 0 && draw < t.Canary) && t.open(a.Principal, a.Class) {
 				to = append(to, pool)
 			}
 			draw -= t.Canary

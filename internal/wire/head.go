@@ -40,6 +40,11 @@ type Head struct {
 	Media       int         // images, audio, video, documents
 	Needs       route.Needs // of a backend
 
+	// Refs is what the request refers to of what a backend keeps; see state.go. Stores
+	// says that the answer is kept by its id, for others to refer to.
+	Refs   []route.State
+	Stores bool
+
 	Text     sluice.Tokens // class-based estimate of text and framing, without media
 	Estimate sluice.Tokens // Text and media, for the model named Model; see For
 	Bound    sluice.Tokens // hard upper bound of the input for the model named Model; see For and Unbounded

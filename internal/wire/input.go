@@ -114,7 +114,7 @@ func (s *scanner) message() {
 				s.schema()
 			}
 		case "audio": // an earlier answer's audio, by its id
-			s.readReference()
+			s.readState(route.StateAudio, "messages.audio")
 		default:
 			s.skip()
 		}
@@ -154,6 +154,7 @@ type part struct {
 	fetched   bool // which the backend fetches
 	reference bool // it refers to something by an id
 	inline    bool // data is there
+	file      string
 }
 
 func (s *scanner) part() {
@@ -173,7 +174,7 @@ func (s *scanner) part() {
 		case "image_url", "input_audio", "file", "video_url", "audio_url", "input_image":
 			s.source(&p, (*scanner).address)
 		case "file_id":
-			p.reference = s.present()
+			s.readFileID(&p)
 		case "cache_control":
 			s.need(route.NeedCache)
 		default:
@@ -221,7 +222,7 @@ func (s *scanner) source(p *part, bare func(*scanner, *part)) {
 		case "content":
 			s.content()
 		case "file_id":
-			p.reference = s.present()
+			s.readSourceFile(p)
 		default:
 			s.skip()
 		}
@@ -286,6 +287,7 @@ func (s *scanner) endPart(p *part) {
 	if s.lexer.err != nil {
 		return
 	}
+	s.referPart(p)
 	if p.source == "text" && p.inline {
 		s.addText(p.data, p.escaped)
 		s.h.Needs |= route.NeedFile

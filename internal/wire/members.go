@@ -82,7 +82,8 @@ var members = []member{
 	{"prediction", chatOp, (*scanner).readPrediction},
 	{"web_search_options", chatOp, (*scanner).readServerTool},
 	{"mcp_servers", anthropicOps, (*scanner).readServerTool},
-	{"container", anthropicOps, (*scanner).readReference},
+	{"container", anthropicOps, reads(route.StateContainer, "container")},
+	{"store", chatOp, func(s *scanner) { s.h.Stores = s.boolean("store") }},
 	{"documents", chatOp, (*scanner).content},
 	{"n_predict", textOps | messagesOp, privileged("n_predict")}, // llama.cpp obeys it before max_tokens
 	{"num_predict", textOps | messagesOp, privileged("num_predict")},
@@ -257,11 +258,4 @@ func (s *scanner) readServerTool() {
 		return
 	}
 	s.serverTool(-1, true)
-}
-
-func (s *scanner) readReference() {
-	if !s.null() {
-		s.skip()
-		s.h.Unbounded = true
-	}
 }

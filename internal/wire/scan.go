@@ -84,6 +84,7 @@ type scanner struct {
 	parallel     bool  // several tool calls in one answer are asked for
 	resolution   byte  // of all media, as a detail; 0 if it is not said
 	echo         bool  // the prompt comes back: with a bound of 0 it is scored alone
+	mentions     int   // references, the same one again too
 	safetyID     string
 	user, metaID string
 }

@@ -8,12 +8,14 @@ import (
 
 	"sluice"
 	"sluice/internal/estimate"
+	"sluice/internal/route"
 )
 
 // TapOptions says how a Tap treats the answer.
 type TapOptions struct {
 	StripUsage      bool          // the client did not ask for usage: splice it out (OpenAI streams)
 	StripContinuous bool          // the client asked for usage at the end but the gateway asked for it in every event: splice it out of events that have choices
+	Stored          bool          // the answer is kept by its id (Head.Stores)
 	Input           sluice.Tokens // the input estimate, for an answer that reports no input at all
 	Ceiling         sluice.Tokens // largest credible figure, such as the context length; 0 takes DefaultCeiling
 }
@@ -68,6 +70,7 @@ type Tap struct {
 	model        string
 	tier         string
 	out          []byte
+	state        []route.State
 	shape        shape
 	seen         noted
 }

@@ -87,6 +87,8 @@ func (t *Tap) anthropicMember(l *lexer, f *anthropicEventFacts, key string) {
 		if !l.null() {
 			f.err = l.errorObject()
 		}
+	case "container":
+		t.keptContainer(l)
 	default:
 		l.skip()
 	}
@@ -139,6 +141,10 @@ func (t *Tap) anthropicBlock(l *lexer, f *anthropicEventFacts, index int64) {
 			}
 		case "stop_reason":
 			t.stopReason(l, f)
+		case "container": // of a delta, as the answer ends
+			t.keptContainer(l)
+		case "content": // of the result of a tool that the provider has run
+			t.toolFiles(l)
 		default:
 			l.skip()
 		}

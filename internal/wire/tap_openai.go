@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"sluice"
+	"sluice/internal/route"
 )
 
 // openaiChunk is what one event of an OpenAI stream was found to hold.
@@ -81,6 +82,12 @@ func (t *Tap) openaiObject(l *lexer, c *openaiChunk) {
 				c.cut(l, &o, false)
 			} else {
 				c.err = l.errorObject()
+			}
+		case "id":
+			if t.o.Stored {
+				t.kept(l, route.StateResponse)
+			} else {
+				l.skip()
 			}
 		case "model":
 			l.keepWord(&t.model)
@@ -272,6 +279,8 @@ func (t *Tap) openaiAudio(l *lexer, choice int64) (some bool) {
 	}
 	for o := l.object(); l.member(&o); {
 		switch string(l.key(&o)) {
+		case "id":
+			t.kept(l, route.StateAudio)
 		case "transcript":
 			some = t.delta(l, textOutput, choice) || some
 		case "data":
