@@ -32,10 +32,11 @@ type Policy struct {
 
 	Mode LimitMode // of all bounds here; those of models and the fleet are always enforced
 
-	HardSpend   bool // spend budgets hold upper bounds and are never exceeded
-	Budget402   bool // a spent budget is 402 in the OpenAI dialect too
-	WarnDropped bool // what a translation between dialects leaves out is told; else it refuses the request
-	JournalSync bool // wait for the journal's fsync before the dial
+	HardSpend    bool // spend budgets hold upper bounds and are never exceeded
+	Budget402    bool // a spent budget is 402 in the OpenAI dialect too
+	WarnDropped  bool // what a translation between dialects leaves out is told; else it refuses the request
+	ForeignState bool // requests may refer to what a provider keeps and no tenant here has
+	JournalSync  bool // wait for the journal's fsync before the dial
 
 	// Limits by scope. Those of ScopeModel and ScopeFleet come from the
 	// configuration and are empty here. ScopeTenantModel applies to each model

@@ -44,6 +44,7 @@ type PlanFields struct {
 	OutputCeiling *int64            `json:"output_ceiling,omitempty" minimum:"0" doc:"Most output tokens of one request, over all its answers; 0 for no bound"`
 	LimitsMode    *string           `json:"limits_mode,omitempty" enum:"enforce,shadow,off" doc:"shadow counts and tells what it would have refused; off counts nothing"`
 	Translation   *string           `json:"translation,omitempty" enum:",strict,warn" doc:"Of requests to backends of another dialect: what that cannot carry refuses the request, or is named in sluice-dropped; empty is strict"`
+	ForeignIDs    *string           `json:"foreign_ids,omitempty" enum:",refuse,allow" doc:"Of requests that refer to what a provider keeps, by an id that no answer here has given: refused, or left to the provider; empty is refuse"`
 	Residency
 }
 
@@ -52,7 +53,7 @@ func planView(p *auth.Plan) Plan {
 	out := Plan{ID: string(p.ID), Declared: place(p.Origin), Created: moment(p.Created), Updated: moment(p.Updated)}
 	out.Class, out.Weight = &class, &weight
 	mode := p.LimitsMode.String()
-	out.LimitsMode, out.Translation = &mode, translationOf(p.Translation)
+	out.LimitsMode, out.Translation, out.ForeignIDs = &mode, translationOf(p.Translation), foreignOf(p.ForeignIDs)
 	out.InputCeiling, out.OutputCeiling = ceilings{&p.InputCeiling, &p.OutputCeiling}.told()
 	out.PerUser, out.PerRun = limitsOf(p.PerUser), runLimitsOf(p.PerRun)
 	if spend == "" {
@@ -139,6 +140,9 @@ func (f *PlanFields) apply(p *auth.Plan) error {
 	}
 	ceilings{&p.InputCeiling, &p.OutputCeiling}.set(f.InputCeiling, f.OutputCeiling)
 	if err := applyTranslation(&p.Translation, f.Translation); err != nil {
+		return err
+	}
+	if err := applyForeign(&p.ForeignIDs, f.ForeignIDs); err != nil {
 		return err
 	}
 	return f.applyLimits(p)

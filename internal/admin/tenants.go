@@ -35,6 +35,7 @@ type TenantFields struct {
 	LimitsMode *string   `json:"limits_mode,omitempty" enum:",enforce,shadow,off" doc:"In place of the plan's; empty takes the plan's"`
 
 	Translation *string `json:"translation,omitempty" enum:",strict,warn" doc:"In place of the plan's; empty takes the plan's"`
+	ForeignIDs  *string `json:"foreign_ids,omitempty" enum:",refuse,allow" doc:"In place of the plan's; empty takes the plan's"`
 	Residency
 }
 
@@ -71,7 +72,7 @@ func tenantView(t *auth.Tenant) Tenant {
 		names := words(t.Models)
 		out.Models = &names
 	}
-	out.Limits, out.Residency, out.Translation = limitsOf(t.Limits), residencyOf(t.Residency), translationOf(t.Translation)
+	out.Limits, out.Residency, out.Translation, out.ForeignIDs = limitsOf(t.Limits), residencyOf(t.Residency), translationOf(t.Translation), foreignOf(t.ForeignIDs)
 	if t.LimitsMode != nil {
 		mode := t.LimitsMode.String()
 		out.LimitsMode = &mode
@@ -115,6 +116,9 @@ func (f *TenantFields) apply(t *auth.Tenant) (err error) {
 		}
 	}
 	if err := applyTranslation(&t.Translation, f.Translation); err != nil {
+		return err
+	}
+	if err := applyForeign(&t.ForeignIDs, f.ForeignIDs); err != nil {
 		return err
 	}
 	t.Limits, err = f.Limits.apply(t.Limits, "limits")

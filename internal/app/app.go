@@ -24,6 +24,7 @@ import (
 	"sluice/internal/fakellm"
 	"sluice/internal/ledger"
 	"sluice/internal/proxy"
+	"sluice/internal/stateful"
 	"sluice/internal/telemetry"
 	"sluice/internal/versions"
 )
@@ -68,6 +69,7 @@ type App struct {
 	gate      *admit.Gate
 	keeper    *auth.Keeper
 	exchange  *exchange.Exchange
+	state     *stateful.Keeper
 	proxy     *proxy.Proxy
 	store     lateStore
 	settings  config.Settings // what the process was started with; most of it stays in force

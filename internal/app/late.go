@@ -185,10 +185,14 @@ func (a *App) tryStore(ctx context.Context, dsn string, hasher auth.Hasher) erro
 	if err != nil {
 		return fmt.Errorf("build admin API: %w", err)
 	}
+	if err := a.state.Load(ctx, db); err != nil {
+		return err
+	}
 	if err := a.seed(ctx, db); err != nil {
 		return err
 	}
 	a.store.publish()
+	a.state.Start(ctx)
 	a.admin.Store(api)
 	a.keeper.Notify()
 	a.history.Wake()

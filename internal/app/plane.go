@@ -149,6 +149,7 @@ func (a *App) levels() telemetry.Levels {
 		JournalEntries: int(lag.Entries), JournalAge: lag.Age, JournalOpen: lag.Open,
 		Health:      telemetry.Health{Domains: view.Domains, Credentials: view.Credentials},
 		Regions:     view.Regions,
+		State:       a.stateLevel(),
 		RetryBudget: view.Retries, RetryBudgetBounded: view.RetriesBounded,
 		Tenants: keys.Tenants(), Keys: keys.Keys(), Ready: a.ready.Load() && !a.draining.Load(), OffFile: a.held.Load() != nil,
 	}

@@ -105,6 +105,7 @@ func (a *App) putInForce(m *made) error {
 	}
 	a.tellFleet()
 	a.keeper.Declare(next.Records)
+	a.state.Configure(next.State.PerTenant, next.State.Total, next.State.Keep)
 	a.metrics.Declare(next.Table)
 	a.applied = m
 	return nil

@@ -88,6 +88,7 @@ func (a *App) setup(ctx context.Context) error {
 		return err
 	}
 
+	a.openState(snapshot.State)
 	a.gate = admit.New(engine.New(engine.Config{Table: snapshot.Table}), admit.Options{Hooks: hooks.Gate()})
 	a.cleanup.push("close gate", func(context.Context) error { a.gate.Close(); return nil })
 
@@ -109,6 +110,7 @@ func (a *App) setup(ctx context.Context) error {
 			t, ok := a.snapshot.Load().Targets[id]
 			return t, ok
 		},
+		State: a.state,
 		Hooks: hooks.Exchange(),
 	})
 	a.exchange = exchanges

@@ -29,7 +29,7 @@ func policyOf(p *Plan, t *Tenant, project *Project, k *Key) *sluice.Policy {
 		Budget402: p.BudgetStatus == 402,
 		ByModel:   byModel(p.PerModel),
 	}
-	out.WarnDropped = warns(p.Translation, t.Translation)
+	out.WarnDropped, out.ForeignState = warns(p.Translation, t.Translation), allowsForeign(p.ForeignIDs, t.ForeignIDs)
 	where := p.Residency.narrow(t.Residency)
 	out.InputCeiling, out.OutputCeiling = lower(p.InputCeiling, k.InputCeiling), lower(p.OutputCeiling, k.OutputCeiling)
 	if t.LimitsMode != nil {
@@ -192,7 +192,7 @@ func (ps *policies) intern(p *sluice.Policy) *sluice.Policy {
 // when their encodings are: every variable part stands behind its length.
 func encodePolicy(b []byte, p *sluice.Policy) []byte {
 	b = appendText(b, string(p.Plan))
-	b = append(b, byte(p.Class), byte(p.Mode), byte(p.Risk), flag(p.HardSpend), flag(p.Budget402), flag(p.WarnDropped), flag(p.JournalSync))
+	b = append(b, byte(p.Class), byte(p.Mode), byte(p.Risk), flag(p.HardSpend), flag(p.Budget402), flag(p.WarnDropped), flag(p.ForeignState), flag(p.JournalSync))
 	b = binary.AppendUvarint(b, uint64(len(p.Classes)))
 	for _, c := range p.Classes {
 		b = append(b, byte(c))

@@ -160,6 +160,7 @@ func TestEncodePolicySeesEveryField(t *testing.T) {
 		"HardSpend":     func(p *sluice.Policy) { p.HardSpend = true },
 		"Budget402":     func(p *sluice.Policy) { p.Budget402 = true },
 		"WarnDropped":   func(p *sluice.Policy) { p.WarnDropped = true },
+		"ForeignState":  func(p *sluice.Policy) { p.ForeignState = true },
 		"JournalSync":   func(p *sluice.Policy) { p.JournalSync = true },
 		"Limits":        func(p *sluice.Policy) { p.Limits[2] = []sluice.Limit{{}} },
 		"ByModel":       func(p *sluice.Policy) { p.ByModel = map[sluice.ModelID][]sluice.Limit{"m": nil} },

@@ -77,6 +77,7 @@ type Plan struct {
 	JournalSync  Sync `json:"journal_sync,omitempty"`  // empty follows Spend
 
 	Translation Translation `json:"translation,omitempty"` // empty is strict
+	ForeignIDs  ForeignIDs  `json:"foreign_ids,omitempty"` // empty is refuse
 
 	Residency
 
@@ -120,6 +121,7 @@ type Tenant struct {
 
 	LimitsMode  *sluice.LimitMode `json:"limits_mode,omitempty"` // in place of the plan's
 	Translation Translation       `json:"translation,omitempty"` // in place of the plan's
+	ForeignIDs  ForeignIDs        `json:"foreign_ids,omitempty"` // in place of the plan's
 
 	Residency
 

@@ -83,6 +83,14 @@ func story(w io.Writer, x *admin.Explanation) {
 	shadows(w, x)
 }
 
+// keptAt tells where what a request refers to is.
+func keptAt(places []string) string {
+	if len(places) == 0 {
+		return "of which nothing is known here"
+	}
+	return "at " + strings.Join(places, "; ")
+}
+
 func labelled(x *admin.Explanation) string {
 	var s strings.Builder
 	if x.User != "" {
@@ -212,6 +220,9 @@ func step(w io.Writer, s *admin.Attempt) {
 	}
 	if s.FirstSeconds > 0 {
 		fmt.Fprintf(w, "%-11sfirst token %s after arrival\n", "", span(s.FirstSeconds))
+	}
+	if len(s.RefersTo) > 0 {
+		fmt.Fprintf(w, "%-11srefers to kept %s, %s\n", "", strings.Join(s.RefersTo, ", "), keptAt(s.KeptAt))
 	}
 	if s.Translated != "" {
 		lost := "nothing left out"

@@ -29,6 +29,7 @@ type Snapshot struct {
 	Targets  map[sluice.BackendID]*upstream.Target
 	Records  auth.Records // what the file declares
 	Settings Settings
+	State    StateBounds
 	Warnings Problems // what is questionable; none stops the gateway
 }
 
@@ -108,6 +109,7 @@ func Compile(c *Config, o CompileOptions) (*Snapshot, error) {
 		Table:    &route.Table{Version: version, Models: make(map[sluice.ModelID]*route.Model), Pools: make(map[sluice.PoolID]*route.Pool), Fleet: c.inForce(c.Limits), Retries: c.retries(), Breaker: c.breaker(), NoBreakers: c.Policy == Naive},
 		Targets:  make(map[sluice.BackendID]*upstream.Target),
 		Settings: c.settings(),
+		State:    c.State.bounds(),
 	}}
 	for _, name := range sorted(c.Pools) {
 		b.pool(name, c.Pools[name])
@@ -229,6 +231,7 @@ func (b *builder) backend(path string, x *Backend) *route.Backend {
 		},
 		Context: sluice.Tokens(x.Context), MaxOutput: sluice.Tokens(x.MaxOutput),
 		StopsOnCancel: first(x.StopsOnCancel, p.StopsOnCancel, p.Engine != "" || p.Simulated),
+		Replica:       p.Engine != "" || p.Simulated,
 		Longest:       p.Timeouts.upstream().Longest(), Silence: p.Timeouts.upstream().Silence(),
 	}
 	out.Keys = x.credentials(p).keys

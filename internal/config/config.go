@@ -20,6 +20,7 @@ type Config struct {
 	Drain          Duration `json:"drain,omitempty" jsonschema:"how long a stopping gateway lets running requests finish"`
 	Log            Log      `json:"log,omitzero" jsonschema:"the log on standard error"`
 	Keys           Keys     `json:"keys,omitzero" jsonschema:"how keys are checked"`
+	State          State    `json:"state,omitzero" jsonschema:"what is remembered of what providers keep between requests: containers, files, stored answers, by their ids"`
 
 	Region  string             `json:"region,omitempty" jsonschema:"where the gateway stands, for locality: {prefer: local}"`
 	Regions map[string]*Region `json:"regions,omitempty" jsonschema:"what each region has to spare for requests that are at home in another, by name"`
@@ -58,6 +59,7 @@ func (c *Config) setDefaults() {
 	}
 	c.Retries.setDefaults()
 	c.Breaker.setDefaults()
+	c.State.setDefaults()
 }
 
 // Admin is the admin plane.
@@ -247,10 +249,11 @@ type Plan struct {
 	Residency
 	LimitsMode  LimitMode   `json:"limits_mode,omitempty" jsonschema:"enforce; shadow counts and tells what it would have refused but refuses nothing; off counts nothing. Limits of models and the fleet are always in force"`
 	Translation Translation `json:"translation,omitempty" jsonschema:"of requests to backends of another dialect. strict: what that cannot carry refuses the request; warn: hints are left out and named in sluice-dropped, and only what changes cost, safety, determinism or structure refuses it"`
+	ForeignIDs  ForeignIDs  `json:"foreign_ids,omitempty" jsonschema:"of requests that refer to what a provider keeps, by an id that no answer here has given, or that is forgotten. refuse: as if it did not exist; allow: the provider decides, for a tenant that has its account to itself"`
 }
 
 func (p *Plan) setDefaults() {
-	p.Class, p.Weight, p.Spend, p.BudgetStatus, p.LimitsMode, p.Translation = sluice.Standard, 1, "hard", 429, "enforce", "strict"
+	p.Class, p.Weight, p.Spend, p.BudgetStatus, p.LimitsMode, p.Translation, p.ForeignIDs = sluice.Standard, 1, "hard", 429, "enforce", "strict", "refuse"
 }
 
 // Translation is strict or warn.
@@ -289,6 +292,7 @@ type Tenant struct {
 	LimitsMode LimitMode `json:"limits_mode,omitempty" jsonschema:"in place of the plan's"`
 
 	Translation Translation `json:"translation,omitempty" jsonschema:"in place of the plan's"`
+	ForeignIDs  ForeignIDs  `json:"foreign_ids,omitempty" jsonschema:"in place of the plan's"`
 	Residency
 	Projects map[string]*Project `json:"projects,omitempty" jsonschema:"its projects; default exists without being declared"`
 	Keys     map[string]*Key     `json:"keys,omitzero" jsonschema:"its keys, by a name for humans"`

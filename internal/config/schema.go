@@ -129,6 +129,7 @@ func typeSchemas() map[reflect.Type]*jsonschema.Schema {
 		reflect.TypeFor[sluice.Class](): words(classWords...),
 		reflect.TypeFor[LimitMode]():    words(LimitMode("").words()...),
 		reflect.TypeFor[Translation]():  words(Translation("").words()...),
+		reflect.TypeFor[ForeignIDs]():   words(ForeignIDs("").words()...),
 		reflect.TypeFor[Limits]():       limits,
 		reflect.TypeFor[RunLimits]():    run,
 		reflect.TypeFor[Price]():        {AnyOf: []*jsonschema.Schema{words("free"), rates}},

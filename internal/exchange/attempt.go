@@ -40,6 +40,8 @@ type attempt struct {
 	sent       bool          // the backend can have begun to work
 	refused    bool          // it answered an error: it did not
 	least      sluice.Tokens // that the output had come to when it was cut, as far as is known
+	kept       int           // of the ids in its answer, those that are remembered
+	renewed    bool          // what the request refers to has been found there
 	content    bool          // content has reached the client
 	heldTo     sluice.Tokens // the output that a hard budget holds by now, in steps; 0 if whole
 	stepping   time.Time     // when the first of it was seen
@@ -164,6 +166,7 @@ func (t *turn) begin(grant *admit.Grant) *attempt {
 	a.tap = wire.NewTap(a.said.Op, wire.TapOptions{
 		StripUsage:      a.to == nil && t.r.Head.Stream && !t.r.Head.IncludeUsage,
 		StripContinuous: a.to == nil && t.r.Head.IncludeUsage && a.target != nil && a.target.ContinuousUsage(),
+		Stored:          t.r.Head.Stores,
 		Input:           a.input, Ceiling: credible,
 	})
 	a.stream = t.translated(a)
@@ -309,6 +312,7 @@ func (t *turn) whole(ctx context.Context, a *attempt, ans *upstream.Answer) {
 		a.told = a.failure.Reason != sluice.UpstreamMalformed
 		return
 	}
+	t.keeps(a)
 	t.finish(a, nil)
 	if err := t.client.Answer(t.head, out); err != nil {
 		t.result.Err = t.undelivered(ctx, err)

@@ -180,7 +180,7 @@ func (t *turn) detail(a *attempt) []byte {
 		b = append(b, `,"session":`...)
 		b = appendWord(b, s.String())
 	}
-	b = t.appendCopied(b)
+	b = t.appendState(t.appendCopied(b))
 	if p := t.r.Principal.Policy; p != nil {
 		b = appendTexts(b, "regions", p.Regions)
 		b = appendTexts(b, "providers", p.Providers)

@@ -17,6 +17,7 @@ import (
 	"sluice/internal/estimate"
 	"sluice/internal/ledger"
 	"sluice/internal/route"
+	"sluice/internal/stateful"
 	"sluice/internal/upstream"
 )
 
@@ -39,6 +40,10 @@ type Options struct {
 	Upstream *upstream.Client
 	Table    func() *route.Table                             // the routing table in force
 	Target   func(sluice.BackendID) (*upstream.Target, bool) // how a backend is called
+
+	// State remembers what backends keep for tenants; nil knows nothing, so that requests
+	// that refer to it are refused.
+	State *stateful.Keeper
 
 	EventLimit int // bytes of one event; 0 takes wire's
 	Hooks      Hooks
@@ -73,6 +78,9 @@ func (x *Exchange) Run(ctx context.Context, r *Request, c Client) (res Result) {
 	if t.countsHere() {
 		return t.count()
 	}
+	if refusal := t.locate(ctx); refusal != nil {
+		return t.refused(refusal, nil)
+	}
 	grant, refusal, err := t.admit(ctx)
 	if refusal != nil {
 		return t.refused(refusal, nil)
@@ -105,6 +113,7 @@ type turn struct {
 	plan   plan
 	policy string // version of the routing table under which it got no place
 	others others
+	pin    *route.Pin // where what the request refers to is kept
 	grant  *admit.Grant
 	shadow *route.Shadow // whose copy this is; nil if it is what a client asks
 	copied []copied      // of the shadows whose turn it was

@@ -96,6 +96,7 @@ type Hooks struct {
 	Copied     func(e *ledger.Entry)                                        // a copy has ended; no other hook tells of copies but Journal, Settle, Parked, Unmarked and Panic
 	Beside     func(pool sluice.PoolID, r *Result)                          // so has a request that was copied to the pool
 	Unmarked   func(b sluice.BackendID)                                     // a stream came whole but for its terminal marker, which was added
+	State      func(kind route.StateKind, result string)                    // a request refers to what a backend keeps: pinned, unknown, foreign or split
 	Panic      func(id sluice.RequestID, value any, stack []byte)
 }
 

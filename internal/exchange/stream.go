@@ -72,6 +72,7 @@ func (s *stream) flush() bool {
 // write writes content to the client and reports whether the stream goes on.
 func (s *stream) write(p []byte) bool {
 	s.t.begun(s.a)
+	s.t.keeps(s.a)
 	err := s.t.client.Events(s.a.head, p)
 	if err != nil {
 		s.a.failure = s.t.undelivered(s.ctx, err)
@@ -186,6 +187,7 @@ func (s *stream) take(r *reading) bool {
 // conclude settles a stream that is complete and writes its last events.
 func (t *turn) conclude(s *stream) {
 	t.begun(s.a)
+	t.keeps(s.a)
 	t.finish(s.a, nil)
 	if err := t.client.Events(s.a.head, s.out); err != nil {
 		t.result.Err = t.undelivered(s.ctx, err)

@@ -179,6 +179,7 @@ func TestHedge(t *testing.T) {
 			if s.hedge == nil {
 				s.hedge = after
 			}
+			s.policy.ForeignState = true // one refers to a file
 			if tt.limit != nil {
 				s.policy.Limits[sluice.ScopeTenant] = []sluice.Limit{*tt.limit}
 			}

@@ -1,5 +1,5 @@
-// Package store is SQL for ledger, auth records and versions of the configuration on SQLite and Postgres: one
-// implementation, one schema.
+// Package store is SQL for ledger, auth records, versions of the configuration and what
+// providers keep for tenants, on SQLite and Postgres: one implementation, one schema.
 //
 // # Model
 //
@@ -16,6 +16,10 @@
 //
 // config_versions holds what has been in force of the configuration (versions.Version),
 // the newest of it.
+//
+// kept_state is whose ids of what providers keep are, and where that is (stateful.Record).
+// Writers follow each other on a row of meta, so that its seq grows as they commit and a
+// replica that reads on from the last it has seen misses nothing.
 //
 // Auth records are documents (JSON) with the columns that the database must know.
 // Hashes of secrets are columns and never in a document.

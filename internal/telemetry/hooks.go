@@ -51,6 +51,7 @@ func (h Hooks) Exchange() exchange.Hooks {
 		},
 		Retry:    h.Metrics.Retry,
 		Hedge:    h.Metrics.Hedge,
+		State:    h.Metrics.State,
 		Unmarked: func(b sluice.BackendID) { h.Metrics.unmarked.WithLabelValues(string(b)).Inc() },
 		Panic: func(id sluice.RequestID, value any, stack []byte) {
 			h.Metrics.panics.Inc()

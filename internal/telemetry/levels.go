@@ -29,6 +29,7 @@ type Levels struct {
 	JournalOpen    int           // attempts without a settle
 	Tenants        int           // tenants in the snapshot that admits
 	Keys           int           // keys in it
+	State          StateLevel
 	SnapshotAge    time.Duration // since the snapshot was last read or confirmed
 	Ready          bool
 	OffFile        bool // something else than the configuration file is in force
@@ -72,6 +73,7 @@ type levels struct {
 	healths                                        healthDescs
 	affine                                         affinityDescs
 	region                                         regionDescs
+	state                                          stateDescs
 	backendInflight, backendKV, backendHealthy     *prometheus.Desc
 	backendLimit, backendKVUsage, backendRate      *prometheus.Desc
 	retryBudget, backendRetryBudget                *prometheus.Desc
@@ -88,6 +90,7 @@ func newLevels(m *Metrics) *levels {
 		healths:            newHealthDescs(m),
 		affine:             newAffinityDescs(m),
 		region:             newRegionDescs(m),
+		state:              newStateDescs(m),
 		backendInflight:    m.desc("sluice_backend_inflight", "gauge", "Attempts in flight, by backend.", "backend"),
 		backendKV:          m.desc("sluice_backend_kv_tokens", "gauge", "Tokens of key-value memory held, by backend.", "backend"),
 		backendLimit:       m.desc("sluice_backend_limit", "gauge", "Attempts that the backend may be given at a time: configured, or found from its answers.", "backend"),
@@ -123,6 +126,7 @@ func (l *levels) Describe(ch chan<- *prometheus.Desc) {
 	l.healths.describe(ch)
 	l.affine.describe(ch)
 	l.region.describe(ch)
+	l.state.describe(ch)
 }
 
 // Collect implements prometheus.Collector.
@@ -139,6 +143,7 @@ func (l *levels) Collect(ch chan<- prometheus.Metric) {
 	l.queues(v.Pools, ch)
 	l.affinity(v.Pools, ch)
 	l.regions(v.Regions, ch)
+	l.state.collect(v.State, ch)
 	l.backends(v.Backends, gauge)
 	l.health(&v, gauge)
 	if v.RetryBudgetBounded {

@@ -54,6 +54,7 @@ type Metrics struct {
 	attempts      *prometheus.CounterVec
 	retries       *prometheus.CounterVec
 	hedges        *prometheus.CounterVec
+	stateRefs     *prometheus.CounterVec
 	healthChanges *prometheus.CounterVec
 	truncations   *prometheus.CounterVec
 	anomalies     *prometheus.CounterVec
@@ -122,6 +123,7 @@ func (m *Metrics) requestMetrics() {
 	m.shadows = m.counter("sluice_shadow_refusals_total", "Requests that ran and would have been refused, or would have waited, were their limits not in shadow.", "reason", "scope", "dimension")
 	m.attempts = m.counter("sluice_upstream_attempts_total", "Calls to backends that ended; the reason is empty when one completed.", "backend", "reason")
 	m.retries = m.counter("sluice_retries_total", "Attempts that failed in a way that allows another, by the backend that failed: the decision is allowed, or why there was none.", "backend", "decision")
+	m.stateRefs = m.counter("sluice_state_references_total", "Requests that refer to what a provider keeps, by its kind: pinned to where that is; refused, since it is unknown to their tenant, or split over several places; or foreign, unknown to all and left to the provider.", "kind", "result")
 	m.hedges = m.counter("sluice_hedges_total", "Attempts whose first content was late, of requests that may be hedged, by the backend that was late: the result is won, lost or failed of the second attempt, ended if the client left before either had content, or why there was none.", "backend", "result")
 	m.healthChanges = m.counter("sluice_backend_health_changes_total", "Changes of what a backend may be given, by what it was then: healthy, cooling, probing, ramping, held, avoided, parked, disabled or drained.", "backend", "to")
 	m.truncations = m.counter("sluice_stream_truncations_total", "Streams that a backend ended before they were complete.", "backend")
@@ -264,6 +266,12 @@ func (m *Metrics) Retry(failed sluice.BackendID, denied string) {
 // Hedge counts how the hedge of a late attempt came out: a word of exchange.Hooks.Hedge.
 func (m *Metrics) Hedge(late sluice.BackendID, result string) {
 	m.hedges.WithLabelValues(m.backends.label(string(late)), result).Inc()
+}
+
+// State counts a request that refers to what a backend keeps: a word of
+// exchange.Hooks.State.
+func (m *Metrics) State(kind route.StateKind, result string) {
+	m.stateRefs.WithLabelValues(kind.String(), result).Inc()
 }
 
 // Output counts how far the expected output of an answer was off.
