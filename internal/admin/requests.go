@@ -125,7 +125,7 @@ type Attempt struct {
 	Risk              string      `json:"risk,omitempty" doc:"The label of the request: low, normal or high"`
 	Session           string      `json:"session,omitempty" doc:"The session of the request: a hash of its id and tenant"`
 	Stay              string      `json:"stay,omitempty" doc:"What became of that within the pool: kept with its backend; left, which had no room for it"`
-	RefersTo          []string    `json:"refers_to,omitempty" doc:"Kinds of what a provider keeps that the request refers to: container, file, response, conversation, audio"`
+	RefersTo          []string    `json:"refers_to,omitempty" doc:"Kinds of what a provider keeps that the request refers to: container, file, response, conversation, audio, cache"`
 	KeptAt            []string    `json:"kept_at,omitempty" doc:"The place where that is, and where alone the request could go: a backend, or a provider with credential and region; empty where it is unknown"`
 	Translated        string      `json:"translated,omitempty" doc:"The dialect into which the request was put for the backend; empty where that speaks the client's"`
 	Dropped           string      `json:"dropped,omitempty" doc:"Fields of the request that its translation left out or approximated"`

@@ -8,6 +8,7 @@ import (
 	"sluice"
 	"sluice/internal/route"
 	"sluice/internal/stateful"
+	"sluice/internal/wire"
 )
 
 // How a reference to what a backend keeps came out.
@@ -19,7 +20,15 @@ const (
 )
 
 // stateParams names the member by which most requests refer to each kind.
-var stateParams = [route.NumStateKinds]string{"container", "file_id", "previous_response_id", "conversation", "messages.audio.id"}
+var stateParams = [route.NumStateKinds]string{"container", "file_id", "previous_response_id", "conversation", "messages.audio.id", "cachedContent"}
+
+// paramOf names the member by which a request of an operation refers to a kind.
+func paramOf(op wire.Operation, k route.StateKind) string {
+	if k == route.StateFile && op.Dialect() == wire.Gemini {
+		return "fileUri"
+	}
+	return stateParams[k]
+}
 
 // locate finds where what the request refers to is kept: it goes there and nowhere else.
 // What is another tenant's is told in the words of what does not exist.
@@ -36,10 +45,10 @@ func (t *turn) locate(ctx context.Context) *sluice.Error {
 	switch foreign := p != nil && p.ForeignState && !f.Owned; {
 	case f.Unknown != nil && !foreign:
 		t.toldState(f.Unknown.Kind, stateUnknown)
-		return unknownState(f.Unknown)
+		return unknownState(f.Unknown, paramOf(t.r.Head.Op, f.Unknown.Kind))
 	case f.Split != nil:
 		t.toldState(f.Split.Kind, stateSplit)
-		e := sluice.Invalid(stateParams[f.Split.Kind], "names a %s that is kept at another place than what else the request refers to: %q", f.Split.Kind, f.Split.ID)
+		e := sluice.Invalid(paramOf(t.r.Head.Op, f.Split.Kind), "names a %s that is kept at another place than what else the request refers to: %q", f.Split.Kind, f.Split.ID)
 		e.Hint = "one backend has to have all of it: refer to what came from one place"
 		return e
 	case f.Unknown != nil:
@@ -51,9 +60,9 @@ func (t *turn) locate(ctx context.Context) *sluice.Error {
 	return nil
 }
 
-func unknownState(s *route.State) *sluice.Error {
+func unknownState(s *route.State, param string) *sluice.Error {
 	return &sluice.Error{
-		Kind: sluice.KindNotFound, Reason: sluice.NotFound, Param: stateParams[s.Kind],
+		Kind: sluice.KindNotFound, Reason: sluice.NotFound, Param: param,
 		Msg:  fmt.Sprintf("names a %s that does not exist: %q", s.Kind, s.ID),
 		Hint: "refer to what an answer to a request of yours has named, as long as it is kept",
 	}

@@ -16,10 +16,11 @@ const (
 	StateResponse                      // a stored answer, from which another request goes on
 	StateConversation                  // to which stored answers are added
 	StateAudio                         // an answer's audio, which a later turn refers to
+	StateCache                         // a prompt that was put into a provider's cache by itself
 	NumStateKinds     = iota
 )
 
-var stateKindNames = [NumStateKinds]string{"container", "file", "response", "conversation", "audio"}
+var stateKindNames = [NumStateKinds]string{"container", "file", "response", "conversation", "audio", "cache"}
 
 // String is the word in messages, records and metrics.
 func (k StateKind) String() string {

@@ -19,7 +19,7 @@ var geminiMembers = []spelling{
 	spelt("tools", ofPrompt(toolsSection, (*scanner).geminiTools)),
 	spelt("toolConfig", (*scanner).geminiToolConfig),
 	spelt("generationConfig", (*scanner).geminiGeneration),
-	spelt("cachedContent", (*scanner).readReference),
+	spelt("cachedContent", reads(route.StateCache, "cachedContent")),
 	spelt("continuationToken", (*scanner).readReference),
 	spelt("serviceTier", func(s *scanner) { s.h.ServiceTier, _ = s.word("serviceTier", 64) }),
 }
@@ -155,7 +155,7 @@ func (s *scanner) geminiFile() {
 	var p part
 	s.spellings("fileData", []spelling{
 		geminiMIME(&p),
-		{"fileUri", "file_uri", func(s *scanner) { p.reference = s.present() }},
+		{"fileUri", "file_uri", func(s *scanner) { s.readFileURI(&p) }},
 	})
 	if p.reference && mediaKindOf("", p.mediaType) == noMedia {
 		p.kind = "file"

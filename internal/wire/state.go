@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 	"strconv"
+	"strings"
 
 	"sluice/internal/route"
 )
@@ -66,6 +67,28 @@ func (s *scanner) readSourceFile(p *part) {
 		return
 	}
 	p.reference = s.present()
+}
+
+// readReference reads what refers to something that is not told apart from the rest of a
+// request.
+func (s *scanner) readReference() {
+	if !s.null() {
+		s.skip()
+		s.h.Unbounded = true
+	}
+}
+
+// readFileURI reads a file by its address: one of Gemini's own files, or one in a bucket,
+// is read with the rights of the account.
+func (s *scanner) readFileURI(p *part) {
+	if p.reference = s.ws() == '"'; !p.reference {
+		p.reference = s.present()
+		return
+	}
+	uri, _ := s.word("fileUri", 1<<12)
+	if strings.HasPrefix(uri, "gs://") || strings.HasPrefix(uri, "https://generativelanguage.googleapis.com/") || strings.HasPrefix(uri, "files/") {
+		s.refer(route.StateFile, "fileUri", uri)
+	}
 }
 
 // referPart notes the file that a content part refers to.
