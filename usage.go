@@ -31,45 +31,46 @@ func (u Usage) OutputTotal() Tokens { return u.Output + u.Reasoning + u.AudioOut
 // Total is every token of the attempt.
 func (u Usage) Total() Tokens { return u.InputTotal() + u.OutputTotal() }
 
-// Add adds what another attempt of the same request took. The sum's Source is
-// that of its least trusted part that took anything.
+// Add adds what another attempt took. Source is then that of the least trusted part.
 func (u *Usage) Add(v Usage) {
 	switch {
 	case v.Source == UsageNone:
 	case u.Source == UsageNone:
 		u.Source = v.Source
-	default:
-		u.Source = min(u.Source, v.Source)
+	case trust[v.Source] < trust[u.Source]:
+		u.Source = v.Source
 	}
-	u.Input += v.Input
-	u.CacheRead += v.CacheRead
-	u.CacheWrite += v.CacheWrite
-	u.CacheWrite1h += v.CacheWrite1h
-	u.AudioInput += v.AudioInput
-	u.Output += v.Output
-	u.Reasoning += v.Reasoning
-	u.AudioOutput += v.AudioOutput
-	u.ToolCalls += v.ToolCalls
-	u.WebSearches += v.WebSearches
+	u.Input, u.CacheRead = u.Input+v.Input, u.CacheRead+v.CacheRead
+	u.CacheWrite, u.CacheWrite1h = u.CacheWrite+v.CacheWrite, u.CacheWrite1h+v.CacheWrite1h
+	u.AudioInput, u.AudioOutput = u.AudioInput+v.AudioInput, u.AudioOutput+v.AudioOutput
+	u.Output, u.Reasoning = u.Output+v.Output, u.Reasoning+v.Reasoning
+	u.ToolCalls, u.WebSearches = u.ToolCalls+v.ToolCalls, u.WebSearches+v.WebSearches
 	u.Anomalous = u.Anomalous || v.Anomalous
 	if v.ServiceTier != "" {
 		u.ServiceTier = v.ServiceTier
 	}
 }
 
-// UsageSource says where usage figures come from, least trusted first.
+// UsageSource says where usage figures come from. They are appended to.
 type UsageSource uint8
 
-// The sources. Unknown usage is never zero: an attempt that reached a backend
-// and told nothing is estimated.
+// The sources. Unknown usage is never zero: it is estimated.
 const (
 	UsageNone      UsageSource = iota // no backend did any billable work
 	UsageEstimated                    // from the estimate of the input and the bytes that were seen
 	UsageCounted                      // partly reported: cumulative figures up to a cut, the rest counted
 	UsageReported                     // the provider's final figures
+	UsageDrained                      // likewise, of an answer that was read to its end after its client had left
+	UsageTimed                        // estimated, and of what nobody saw by the time that it had
 )
 
-var usageSourceNames = []string{"none", "estimated", "counted", "reported"}
+var (
+	usageSourceNames = []string{"none", "estimated", "counted", "reported", "drained", "estimated_time"}
+	trust            = [...]uint8{UsageTimed: 1, UsageEstimated: 2, UsageCounted: 3, UsageDrained: 4, UsageReported: 5} // the least first
+)
+
+// Final reports whether the figures are the provider's last word.
+func (s UsageSource) Final() bool { return s == UsageReported || s == UsageDrained }
 
 func (s UsageSource) String() string               { return enumText(usageSourceNames, s) }
 func (s UsageSource) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

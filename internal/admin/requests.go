@@ -89,7 +89,7 @@ type Charge struct {
 	Tokens          map[string]sluice.Tokens `json:"tokens" doc:"By disjoint class; classes of zero are left out"`
 	ToolCalls       int64                    `json:"tool_calls,omitempty"`
 	WebSearches     int64                    `json:"web_searches,omitempty"`
-	Source          string                   `json:"usage_source" enum:"none,estimated,counted,reported"`
+	Source          string                   `json:"usage_source" enum:"none,estimated,estimated_time,counted,drained,reported"`
 	Anomalous       bool                     `json:"anomalous,omitempty"`
 	ServiceTier     string                   `json:"service_tier,omitempty"`
 	Cost            string                   `json:"cost"`
@@ -127,6 +127,7 @@ type Attempt struct {
 	Stay              string      `json:"stay,omitempty" doc:"What became of that within the pool: kept with its backend; left, which had no room for it"`
 	RefersTo          []string    `json:"refers_to,omitempty" doc:"Kinds of what a provider keeps that the request refers to: container, file, response, conversation, audio, cache"`
 	KeptAt            []string    `json:"kept_at,omitempty" doc:"The place where that is, and where alone the request could go: a backend, or a provider with credential and region; empty where it is unknown"`
+	Drained           *Drained    `json:"drained,omitempty" doc:"Where its client had left and its provider bills an answer to the end: what became of reading on"`
 	Translated        string      `json:"translated,omitempty" doc:"The dialect into which the request was put for the backend; empty where that speaks the client's"`
 	Dropped           string      `json:"dropped,omitempty" doc:"Fields of the request that its translation left out or approximated"`
 	Untranslated      string      `json:"untranslated,omitempty" doc:"A dialect into which the request could not be put when one was looked for, and the field that was in the way"`
@@ -137,6 +138,13 @@ type Attempt struct {
 	Evaluated         *Evaluation `json:"evaluated,omitempty" doc:"What said that a fallback can stand in"`
 	Candidates        []Candidate `json:"candidates,omitempty" doc:"Backends that were considered"`
 	Facts             any         `json:"facts,omitempty" doc:"What else was recorded of the decision"`
+}
+
+// Drained is what became of reading an answer on whose client had left.
+type Drained struct {
+	Result string `json:"result" doc:"whole; time or bytes, whose bound was reached; cut by the backend; shutdown; or full, where as many were being read as are at a time"`
+	MS     int64  `json:"ms,omitempty" doc:"For how long"`
+	Bytes  int64  `json:"bytes,omitempty" doc:"How much of a stream"`
 }
 
 // Candidate is a backend that was considered.
@@ -356,6 +364,7 @@ func (x *Explanation) decisions(at *Attempt, detail []byte) {
 	take("hedge_denied", &at.HedgeDenied)
 	take("refers_to", &at.RefersTo)
 	take("kept_at", &at.KeptAt)
+	take("drained", &at.Drained)
 	take("translated", &at.Translated)
 	take("dropped", &at.Dropped)
 	take("untranslated", &at.Untranslated)

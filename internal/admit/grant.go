@@ -28,7 +28,8 @@ func (n *NoAttempt) Is(target error) bool { return target == ErrNoAttempt }
 var ErrRace = errors.New("the other attempt goes on")
 
 // Grant is a request that has a place on a backend, or had one and waits for the
-// next. One goroutine owns it; Progress alone may be called from another.
+// next. One goroutine owns it; Progress and Leave
+// alone may be called from another.
 type Grant struct {
 	gate  *Gate
 	call  engine.Call
@@ -131,6 +132,22 @@ func (g *Grant) Progress(u sluice.Usage) engine.Directive {
 	gate.mu.Unlock()
 	gate.tell(told)
 	return d
+}
+
+// Leave frees the place and the caller's gauges, as the client has left and the answer is
+// read on for at most d; see engine.Engine.Leave. It may be called from another goroutine.
+func (g *Grant) Leave(u sluice.Usage, d time.Duration) bool {
+	gate := g.gate
+	gate.mu.Lock()
+	now := time.Now()
+	left := gate.eng.Leave(now, g.call.ID, u, d)
+	var told news
+	if left {
+		told = gate.advance(now)
+	}
+	gate.mu.Unlock()
+	gate.tell(told)
+	return left
 }
 
 // Step raises the hold of an output that is held in steps; see engine.Engine.Step.

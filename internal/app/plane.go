@@ -150,6 +150,7 @@ func (a *App) levels() telemetry.Levels {
 		Health:      telemetry.Health{Domains: view.Domains, Credentials: view.Credentials},
 		Regions:     view.Regions,
 		State:       a.stateLevel(),
+		Drains:      a.exchange.Drains(),
 		RetryBudget: view.Retries, RetryBudgetBounded: view.RetriesBounded,
 		Tenants: keys.Tenants(), Keys: keys.Keys(), Ready: a.ready.Load() && !a.draining.Load(), OffFile: a.held.Load() != nil,
 	}

@@ -240,6 +240,9 @@ func step(w io.Writer, s *admin.Attempt) {
 	case s.HedgedAfterMS > 0:
 		fmt.Fprintf(w, "%-11sno content after %s: hedged\n", "", late)
 	}
+	if d := s.Drained; d != nil {
+		fmt.Fprintf(w, "%-11sits client had left: read on for %s, %s\n", "", span(float64(d.MS)/1000), d.Result)
+	}
 	if s.RetryDenied != "" {
 		fmt.Fprintf(w, "%-11sno further attempt: %s\n", "", s.RetryDenied)
 	}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -53,6 +54,7 @@ providers:
     dialect: openai
     service: bedrock
     location: us-east-1
+    drain: {for: 5s}
     api_keys:
       - {name: signed, login: {access_key_id: AKIDEXAMPLE, secret_access_key: "${OPENAI_API_KEY}", session_token: "${ANTHROPIC_API_KEY}"}}
       - {name: bearer, key: "${OPENAI_API_KEY}"}
@@ -103,6 +105,11 @@ models:
 	}
 	if g := s.Targets["vx"].Logins["vertex"].Google; g.Email != "sluice@p.iam.gserviceaccount.com" || g.KeyID != "kid" || g.TokenURL != googleTokenURL {
 		t.Errorf("got the login %+v", g)
+	}
+	for b, want := range map[sluice.BackendID]upstream.Drain{"az": {}, "vx": {For: 30 * time.Second, Bytes: 4 << 20, AtOnce: 16}, "br": {For: 5 * time.Second, Bytes: 4 << 20, AtOnce: 16}} {
+		if got := s.Targets[b].Drain; got != want {
+			t.Errorf("%s is drained by %+v, want %+v", b, got, want)
+		}
 	}
 	br := s.Targets["br"]
 	if a := br.Logins["bedrock/signed"].AWS; a.KeyID != "AKIDEXAMPLE" || a.Secret.Reveal() != provKey || a.Session.Reveal() != provKey || br.Login.AWS != a {

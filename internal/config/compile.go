@@ -317,7 +317,7 @@ func (b *builder) price(path string, out *route.Backend, x *Backend, p *Provider
 // that the file gives to the backend, or to all of the provider's, is what it says.
 func (b *builder) served(x *Backend, p *Provider) func(model string) *price.Row {
 	version := "config " + b.s.Version
-	declared := x.Price != nil || p.Price != nil || b.c.Prices[x.Provider+"/"+x.Model] != nil
+	declared := x.Catalog != "" || x.Price != nil || p.Price != nil || b.c.Prices[x.Provider+"/"+x.Model] != nil
 	return func(model string) *price.Row {
 		if own := b.c.Prices[x.Provider+"/"+model]; own != nil {
 			return own.row(x.Provider, model, version)
@@ -380,7 +380,7 @@ func (b *builder) target(path string, x *Backend, p *Provider) *upstream.Target 
 	}
 	t := &upstream.Target{
 		BaseURL: u, Dialect: wire.Dialect(p.Dialect), Engine: string(p.Engine), MetricsEvery: p.metricsEvery(), AllowPrivate: p.AllowPrivate || p.Simulated,
-		Header: make(http.Header), Timeouts: p.Timeouts.upstream(), LostBound: p.LostCharge == LostBound,
+		Header: make(http.Header), Timeouts: p.Timeouts.upstream(), Drain: x.drain(p), LostBound: p.LostCharge == LostBound,
 		Quirks: upstream.QuirksOf(x.known(p)), Served: b.served(x, p),
 	}
 	t.Service, t.Project, t.Location, t.APIVersion = p.service(), p.Project, x.location(p), p.APIVersion

@@ -133,6 +133,7 @@ func typeSchemas() map[reflect.Type]*jsonschema.Schema {
 		reflect.TypeFor[Limits]():       limits,
 		reflect.TypeFor[RunLimits]():    run,
 		reflect.TypeFor[Price]():        {AnyOf: []*jsonschema.Schema{words("free"), rates}},
+		reflect.TypeFor[Drain]():        drainSchema(),
 		reflect.TypeFor[UnknownPrice](): {AnyOf: []*jsonschema.Schema{words("refuse"), ceiling}},
 		reflect.TypeFor[ModelPool]():    {AnyOf: []*jsonschema.Schema{{Type: "string"}, plainPool}},
 		reflect.TypeFor[Sticky]():       words(Sticky("").words()...),

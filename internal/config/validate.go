@@ -115,6 +115,7 @@ func (v *validator) provider(path, name string, p *Provider) {
 	v.capabilities(join(path, "capabilities"), p.Capabilities)
 	v.apiKeys(path, p.APIKey, p.APIKeys)
 	v.service(path, p)
+	v.drain(path, p)
 	v.probe(join(path, "probe"), p.Probe)
 	for _, h := range sorted(p.Headers) {
 		if !validHeader(h) {

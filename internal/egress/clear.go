@@ -223,6 +223,9 @@ type written struct {
 // do sends and reads the head.
 func (a *ClearAnswer) do(r *ClearRequest, used bool) error {
 	l, size := a.link, r.size()
+	if r.Sent != nil {
+		r.Sent.Store(true)
+	}
 	b, err := appendHead(a.t.buffer(), r, size)
 	switch {
 	case err != nil:

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 )
 
 // ClearRequest is one request. Nothing of it is changed.
@@ -15,6 +16,8 @@ type ClearRequest struct {
 	Header http.Header // canonical names; no Host, Content-Length or connection header
 	Body   [][]byte    // in pieces
 	Cut    *Cut        // ends the request too; may be nil
+	// Sent, if it is not nil, is set before the first byte of it is written.
+	Sent *atomic.Bool
 }
 
 func (r *ClearRequest) size() (n int) {

@@ -12,6 +12,10 @@ import (
 func (e *Engine) Progress(now time.Time, id sluice.RequestID, u sluice.Usage) Directive {
 	now = e.tick(now)
 	r := e.requests.Find(id)
+	if r != nil && r.phase == idle && r.left > 0 {
+		r.expires = now.Add(e.ttl(r))
+		return Directive{}
+	}
 	if r == nil || r.phase != running {
 		return Directive{Stop: true}
 	}
@@ -30,6 +34,25 @@ func (e *Engine) Progress(now time.Time, id sluice.RequestID, u sluice.Usage) Di
 	r.place.Answered(&r.taken)
 	r.pool.queue.Answered(&r.item)
 	return Directive{Advance: true}
+}
+
+// Leave frees the backend and the caller's gauges of a running request whose client has
+// left while its backend goes on, for at most d: what it holds of rates and budgets
+// stays held until Settle, by which it ends as any. u is what it is taken to have taken,
+// by which its work is charged. It is false, and nothing has changed, of a request that
+// does not run or that races. Call Advance next.
+func (e *Engine) Leave(now time.Time, id sluice.RequestID, u sluice.Usage, d time.Duration) bool {
+	now = e.tick(now)
+	r := e.requests.Find(id)
+	if r == nil || r.phase != running || r.other != nil {
+		return false
+	}
+	e.correct(now, r, u, true)
+	r.taken.Spent(u, sluice.ClientGone)
+	e.free(now, r, route.Ending{Why: sluice.ClientGone})
+	r.phase, r.left = idle, d
+	e.watch(r, now)
+	return true
 }
 
 // AttemptEnded frees the backend and the caller's gauges, posts what the failed
@@ -144,7 +167,7 @@ func (e *Engine) free(now time.Time, r *request, end route.Ending) {
 
 // reported tells the pool what the attempt that ends has read from a prefix cache.
 func (r *request) reported(u sluice.Usage) {
-	if u.Source == sluice.UsageReported && r.phase == running {
+	if u.Source.Final() && r.phase == running {
 		r.pool.chooser.Reported(r.place, r.cached, u.CacheRead, u.InputTotal())
 	}
 }
@@ -167,7 +190,7 @@ func (e *Engine) correct(now time.Time, r *request, u sluice.Usage, ended bool) 
 	if ended {
 		in, out = u.Input+u.CacheWrite, u.OutputTotal()
 	} else {
-		if u.Source == sluice.UsageReported {
+		if u.Source.Final() {
 			in = u.Input + u.CacheWrite
 		}
 		out = max(out, u.OutputTotal())

@@ -58,6 +58,10 @@
 // and Settle returns [ErrLate]. A bounded number of expired requests is remembered
 // for this.
 //
+// A client that leaves while its backend goes on gives back its place and gauges by
+// [Engine.Leave]. What it holds of rates and budgets stays until Settle, or expires
+// like any.
+//
 // # Queue and places
 //
 // A request joins one queue: of the first pool whose predicted wait it can bear,

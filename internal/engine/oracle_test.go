@@ -53,6 +53,7 @@ type seen struct {
 	bound   sluice.Tokens    // of its output
 	running bool
 	idle    bool // told that there is no further attempt
+	left    bool // its client has, and its backend goes on: it holds spend and no place
 	held    sluice.Nano
 	paid    sluice.Nano // posted by failed attempts
 	attempt int
@@ -66,7 +67,7 @@ const (
 )
 
 func newOracle(t *rapid.T, calm bool) *oracle {
-	ops := strings.Fields("arrive arrive arrive settle settle ended cancel again progress hedge time long swap")
+	ops := strings.Fields("arrive arrive arrive settle settle ended cancel again progress hedge leave time long swap")
 	o := &oracle{t: t, now: start, ops: ops, calm: calm, open: map[sluice.RequestID]*seen{}, posted: map[sluice.TenantID]map[int64]sluice.Nano{}}
 	memory := ""
 	if !calm {
@@ -193,14 +194,22 @@ func (o *oracle) one(op string, id sluice.RequestID) {
 	switch op {
 	case "progress":
 		d := o.eng.Progress(o.now, id, sluice.Usage{})
-		if d.Stop == r.running {
+		if d.Stop == (r.running || r.left) {
 			t.Fatalf("%s: progress says stop=%v, running=%v", id, d.Stop, r.running)
 		}
-		if r.running {
+		if r.running || r.left {
 			r.active, r.begun = o.latest(), true
 		}
 	case "hedge":
 		o.hedge(id, r)
+	case "leave":
+		left := o.eng.Leave(o.now, id, sluice.Usage{Input: 1, Output: 9, Source: sluice.UsageEstimated}, 30*time.Second)
+		if left != (r.running && r.other == nil) {
+			t.Fatalf("%s: left is %v of %+v", id, left, r)
+		}
+		if left {
+			r.running, r.backend, r.idle, r.left, r.active = false, "", true, true, o.latest()
+		}
 	case "cancel":
 		if !o.eng.Cancel(o.now, id, sluice.ClientGone) {
 			t.Fatalf("%s: open and cannot be cancelled", id)
@@ -350,6 +359,10 @@ func (o *oracle) check() {
 		case r.running:
 			onBackend[r.backend]++
 			ofTenant[r.key.principal.Tenant]++
+			if r.hour == hour {
+				held[r.key.principal.Tenant] += r.held
+			}
+		case r.left:
 			if r.hour == hour {
 				held[r.key.principal.Tenant] += r.held
 			}

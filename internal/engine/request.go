@@ -64,6 +64,8 @@ type course struct {
 	hedged bool     // it has had one
 	begun  bool     // its content has come
 
+	left time.Duration // its client has, and its backend may go on for as long; else 0
+
 	predicted time.Duration // wait, at arrival
 
 	arrived time.Time

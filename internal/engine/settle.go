@@ -114,7 +114,10 @@ func (e *Engine) checkAt(r *request, at time.Time) {
 // ttl is how long a request may show no activity: longer than its backend may. An
 // answer in one piece shows none until its end.
 func (e *Engine) ttl(r *request) time.Duration {
-	if r.place == nil {
+	switch {
+	case r.left > 0:
+		return max(e.opts.HoldTTL, r.left+time.Minute)
+	case r.place == nil:
 		return e.opts.HoldTTL
 	}
 	quiet := r.place.Backend.Silence

@@ -56,8 +56,10 @@ type attempt struct {
 	again      bool   // another attempt may follow
 	denied     string // why none did all the same
 	parked     bool   // the operator's account or credential is of no use for now
+	call       *call  // goes on where the client leaves; nil if it ends with it
 	keyed      bool   // it failed for its credential, and another may do
 	unkeyed    bool   // it was not made: there was no credential
+	drained    bool   // it came whole after the client had left
 	overload   bool   // the backend is short of capacity
 	pass       *Passed
 }
@@ -75,6 +77,7 @@ func (t *turn) attempt(ctx context.Context) *attempt {
 	}
 	defer a.times.end()
 	ans := t.send(ctx, a, &req)
+	defer a.call.hangUp()
 	t.head = a.head
 	if ans == nil {
 		return a
@@ -91,6 +94,9 @@ func (t *turn) attempt(ctx context.Context) *attempt {
 // send sends an attempt and judges the headers of its answer, nil if there is nothing
 // to be read: the attempt's failure is set then.
 func (t *turn) send(ctx context.Context, a *attempt, req *outgoing) *upstream.Answer {
+	if a.call = t.newCall(ctx, a, req); a.call != nil {
+		ctx = a.call.ctx
+	}
 	ans, err := t.x.o.Upstream.Do(ctx, a.target, req.Request)
 	if err != nil {
 		t.lost(ctx, a, err)
@@ -312,6 +318,10 @@ func (t *turn) whole(ctx context.Context, a *attempt, ans *upstream.Answer) {
 		a.told = a.failure.Reason != sluice.UpstreamMalformed
 		return
 	}
+	if !a.call.hangUp() {
+		a.drained = true
+		return
+	}
 	t.keeps(a)
 	t.finish(a, nil)
 	if err := t.client.Answer(t.head, out); err != nil {
@@ -368,8 +378,11 @@ type served struct {
 // billed is the price of what is served: of the model that the provider names, where
 // that has one, else of the one that was asked for.
 func (a *attempt) billed() *price.Row {
+	if a.price == nil || a.target == nil || a.target.Served == nil {
+		return a.price
+	}
 	model := a.tap.ServedModel()
-	if a.price == nil || a.target == nil || a.target.Served == nil || model == "" || model == a.place.Backend.Model {
+	if model == "" || model == a.place.Backend.Model {
 		return a.price
 	}
 	if a.served.model != model {

@@ -69,6 +69,16 @@
 // does not outlive a drain, nor a request that waits for its place. Of requests whose
 // provider runs tools there are no copies: what these do would be done twice.
 //
+// # Reading on
+//
+// Of a backend that goes on to the end of its answer whether or not somebody waits, the
+// call does not end with its client (call): it has a context of its own, and when the
+// client has left, its attempt goes on in Run's goroutine, writes to nobody, and settles
+// with what the provider reports. The engine is told at once (admit.Grant.Leave): place
+// and gauges return, and what the reservation holds of rates and budgets stays, so that
+// there is one settlement, as ever. Time, bytes and how many there are at a time bound
+// it, and Close ends it.
+//
 // # Invariants
 //
 //   - No dial before the journal has the attempt, but for tenants without hard

@@ -186,7 +186,7 @@ func (t *turn) detail(a *attempt) []byte {
 		b = appendTexts(b, "providers", p.Providers)
 	}
 	if a != nil {
-		b = t.appendTranslation(appendPlace(b, a), a)
+		b = a.appendDrained(t.appendTranslation(appendPlace(b, a), a))
 		if w := a.place.Would; w != nil {
 			b = append(b, `,"shadow_reason":`...)
 			b = appendWord(b, w.Reason.String())

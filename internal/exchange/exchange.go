@@ -55,6 +55,7 @@ type Exchange struct {
 	mu sync.Mutex // guards o.Learned
 
 	copies copies
+	drains drains
 
 	key uint64 // of the hashes of prompts, so that nobody outside can make two that are alike
 }
@@ -64,6 +65,7 @@ func New(o Options) *Exchange {
 	var key [8]byte
 	_, _ = rand.Read(key[:]) // it does not fail
 	x := &Exchange{o: o, key: binary.LittleEndian.Uint64(key[:])}
+	x.drains.running = make(map[sluice.ProviderID]int)
 	x.copies.ctx, x.copies.cancel = context.WithCancelCause(context.Background())
 	return x
 }
@@ -73,6 +75,7 @@ func New(o Options) *Exchange {
 // Result.
 func (x *Exchange) Run(ctx context.Context, r *Request, c Client) (res Result) {
 	t := &turn{x: x, r: r, client: c}
+	defer t.x.drains.leave(t)
 	defer t.recovered(&res)
 	defer func() { res.Risk = t.risk() }()
 	if t.countsHere() {
@@ -96,6 +99,7 @@ func (x *Exchange) Run(ctx context.Context, r *Request, c Client) (res Result) {
 	t.copy()
 	for {
 		a := t.attempt(ctx)
+		t.nobodyWaits(a)
 		if a.failure == nil {
 			return t.result
 		}

@@ -277,7 +277,7 @@ func (t *turn) capped() bool {
 
 // learn takes what the provider reported into the estimates.
 func (t *turn) learn(a *attempt, u sluice.Usage) {
-	if u.Source != sluice.UsageReported || u.Anomalous || t.r.Free {
+	if !u.Source.Final() || u.Anomalous || t.r.Free {
 		return
 	}
 	x, k := t.x, t.key(a.place.Backend)

@@ -81,6 +81,7 @@ func (r *racer) join() {
 func (r *racer) stop(why error) {
 	select {
 	case <-r.done:
+		r.call.hangUp()
 	default:
 		r.cancel(why)
 		<-r.done
@@ -185,6 +186,7 @@ func (t *turn) finishRace(r *racer) *attempt {
 	if r.failure != nil {
 		return r.attempt
 	}
+	r.call.alone()
 	if r.grant != t.grant { // the request's own reservation has ended
 		t.grant, t.own = r.grant, sum{}
 	}

@@ -83,20 +83,21 @@ type Result struct {
 // Hooks are told what happened. Nil fields are silent. They run on Run's
 // goroutine and must not block.
 type Hooks struct {
-	Output     func(model sluice.ModelID, expected, reported sluice.Tokens) // of an answer whose usage was reported
-	Attempt    func(*ledger.Entry)                                          // each entry, when it has been recorded
-	FirstToken func(engine.Grant, time.Duration)                            // from the arrival of the request
-	Journal    func(operation string, err error)                            // "begin", "dispatch", "checkpoint", "settle", "sync": the journal refused
-	Settle     func(id sluice.RequestID, err error)                         // the grant was settled late, or had been settled
-	Anomaly    func(*ledger.Entry)                                          // the provider's figures were impossible
-	Parked     func(b sluice.BackendID, key, code string)                   // the provider refused the credential of that name, or its account is spent; code is its own word
-	Retry      func(failed sluice.BackendID, denied string)                 // an attempt failed in a way that allows another: there is one, or denied says why not
-	Hedge      func(b sluice.BackendID, result string)                      // b was late, and how its hedge came out (won, lost, failed, ended) or why it got none
-	Skipped    func(m sluice.ModelID, pool sluice.PoolID, why route.Skip)   // a request whose turn it was is not copied to the pool
-	Copied     func(e *ledger.Entry)                                        // a copy has ended; no other hook tells of copies but Journal, Settle, Parked, Unmarked and Panic
-	Beside     func(pool sluice.PoolID, r *Result)                          // so has a request that was copied to the pool
-	Unmarked   func(b sluice.BackendID)                                     // a stream came whole but for its terminal marker, which was added
-	State      func(kind route.StateKind, result string)                    // a request refers to what a backend keeps: pinned, unknown, foreign or split
+	Output     func(model sluice.ModelID, expected, reported sluice.Tokens)  // of an answer whose usage was reported
+	Attempt    func(*ledger.Entry)                                           // each entry, when it has been recorded
+	FirstToken func(engine.Grant, time.Duration)                             // from the arrival of the request
+	Journal    func(operation string, err error)                             // "begin", "dispatch", "checkpoint", "settle", "sync": the journal refused
+	Settle     func(id sluice.RequestID, err error)                          // the grant was settled late, or had been settled
+	Anomaly    func(*ledger.Entry)                                           // the provider's figures were impossible
+	Parked     func(b sluice.BackendID, key, code string)                    // the provider refused the credential of that name, or its account is spent; code is its own word
+	Retry      func(failed sluice.BackendID, denied string)                  // an attempt failed in a way that allows another: there is one, or denied says why not
+	Hedge      func(b sluice.BackendID, result string)                       // b was late, and how its hedge came out (won, lost, failed, ended) or why it got none
+	Skipped    func(m sluice.ModelID, pool sluice.PoolID, why route.Skip)    // a request whose turn it was is not copied to the pool
+	Copied     func(e *ledger.Entry)                                         // a copy has ended; no other hook tells of copies but Journal, Settle, Parked, Unmarked and Panic
+	Beside     func(pool sluice.PoolID, r *Result)                           // so has a request that was copied to the pool
+	Unmarked   func(b sluice.BackendID)                                      // a stream came whole but for its terminal marker, which was added
+	State      func(kind route.StateKind, result string)                     // a request refers to what a backend keeps: pinned, unknown, foreign or split
+	Drained    func(p sluice.ProviderID, result string, after time.Duration) // an answer that nobody waited for was read, or not: a word of Drain…; after how long
 	Panic      func(id sluice.RequestID, value any, stack []byte)
 }
 

@@ -26,6 +26,9 @@ func (t *turn) took(a *attempt) sluice.Usage {
 		return sluice.Usage{Source: sluice.UsageNone}
 	}
 	if u, ok := a.tap.Usage(); ok {
+		if a.call.left() != nil && u.Source == sluice.UsageReported {
+			u.Source = sluice.UsageDrained
+		}
 		return u
 	}
 	if !a.sent || a.refused {
@@ -33,7 +36,7 @@ func (t *turn) took(a *attempt) sluice.Usage {
 	}
 	u := t.seen(a)
 	switch {
-	case a.failure == nil:
+	case a.failure == nil, a.drained:
 		return u
 	case a.idle() && (a.failure.Reason == sluice.UpstreamLimited || a.failure.Reason == sluice.UpstreamRefused):
 		return sluice.Usage{Source: sluice.UsageNone} // as if its status had said so
@@ -91,7 +94,7 @@ func (t *turn) price(a *attempt, u sluice.Usage) (cost, high sluice.Nano) {
 	}
 	cost = row.Cost(u)
 	p := t.r.Principal.Policy
-	if p == nil || !p.HardSpend || u.Source == sluice.UsageReported || u.Source == sluice.UsageNone {
+	if p == nil || !p.HardSpend || u.Source.Final() || u.Source == sluice.UsageNone {
 		return cost, cost
 	}
 	w := t.plan.work

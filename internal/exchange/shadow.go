@@ -64,9 +64,12 @@ func (c *copies) close() {
 	c.wg.Wait()
 }
 
-// Close ends the copies of requests that run, at once, and waits until they are
-// settled. No more are made. Requests go on. It is idempotent.
-func (x *Exchange) Close() { x.copies.close() }
+// Close ends the copies of requests that run, and the reading of answers that nobody
+// waits for, at once, and waits until they are settled. No more are made. Requests go on. It is idempotent.
+func (x *Exchange) Close() {
+	x.drains.close()
+	x.copies.close()
+}
 
 // copied is one shadow whose turn the request was: that it was sent, or why not.
 type copied struct {

@@ -55,6 +55,7 @@ func (s *stream) Read(p []byte) (int, error) {
 	}
 	n, err := s.ans.Read(p)
 	s.came = s.ans.Came()
+	s.a.call.read(n)
 	return n, err
 }
 
@@ -71,13 +72,21 @@ func (s *stream) flush() bool {
 
 // write writes content to the client and reports whether the stream goes on.
 func (s *stream) write(p []byte) bool {
+	if s.a.call.left() != nil {
+		return true
+	}
 	s.t.begun(s.a)
 	s.t.keeps(s.a)
 	err := s.t.client.Events(s.a.head, p)
-	if err != nil {
-		s.a.failure = s.t.undelivered(s.ctx, err)
+	if err == nil {
+		return true
 	}
-	return err == nil
+	why := s.t.undelivered(s.ctx, err)
+	if s.a.call.leaves(why) {
+		return true
+	}
+	s.a.failure = why
+	return false
 }
 
 // begun notes that content reaches the client.
@@ -186,6 +195,10 @@ func (s *stream) take(r *reading) bool {
 
 // conclude settles a stream that is complete and writes its last events.
 func (t *turn) conclude(s *stream) {
+	if !s.a.call.hangUp() {
+		s.a.drained = true
+		return
+	}
 	t.begun(s.a)
 	t.keeps(s.a)
 	t.finish(s.a, nil)

@@ -47,6 +47,9 @@ func (t *turn) withUnseen(a *attempt, u sluice.Usage) sluice.Usage {
 		case n < t.plan.work.OutputHold: // else it may be one that hangs
 			a.least = n
 		}
+		if known {
+			byTime(&u)
+		}
 		if !stops {
 			n = t.remaining(a, n)
 		}
@@ -55,9 +58,19 @@ func (t *turn) withUnseen(a *attempt, u sluice.Usage) sluice.Usage {
 		a.least = u.OutputTotal()
 		u.Output = max(u.Output, t.remaining(a, a.least)-u.Reasoning)
 	case a.tap.Covered() == 0:
-		u.Reasoning = max(u.Reasoning, t.hidden(a))
+		if n := t.hidden(a); n > u.Reasoning {
+			u.Reasoning = n
+			byTime(&u)
+		}
 	}
 	return u
+}
+
+// byTime says that what was estimated was so by the time that it had.
+func byTime(u *sluice.Usage) {
+	if u.Source == sluice.UsageEstimated {
+		u.Source = sluice.UsageTimed
+	}
 }
 
 // untilHead is how long a whole answer was generated for, as far as is known.

@@ -51,6 +51,7 @@ type place struct {
 	fallback  bool // in the model's fallback pool
 	next      bool // in a pool that only shadows name
 	runsOn    bool // does not stop with the connection
+	drain     upstream.Drain
 	dialect   wire.Dialect
 	engine    string
 	hole      bool // nothing answers the dial
@@ -139,7 +140,7 @@ func newRig(t *testing.T, s setup) *rig {
 		}
 		pool.Backends = append(pool.Backends, b)
 		base, _ := url.Parse("http://" + string(id) + "/v1")
-		targets[id] = &upstream.Target{BaseURL: base, APIKey: sluice.NewSecret(upstreamSecret), Dialect: p.dialect, Engine: p.engine, Timeouts: p.timeouts, LostBound: p.lostBound, Keys: map[string]sluice.Secret{}, SaltKey: sluice.NewSecret(s.salt)}
+		targets[id] = &upstream.Target{BaseURL: base, APIKey: sluice.NewSecret(upstreamSecret), Dialect: p.dialect, Engine: p.engine, Timeouts: p.timeouts, LostBound: p.lostBound, Drain: p.drain, Keys: map[string]sluice.Secret{}, SaltKey: sluice.NewSecret(s.salt)}
 		for _, k := range p.keys {
 			b.Keys = append(b.Keys, route.Key{ID: k})
 			targets[id].Keys[k] = sluice.NewSecret(upstreamSecret + "-" + k)

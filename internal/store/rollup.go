@@ -34,7 +34,7 @@ var measures = []measure{
 		func(t *ledger.Totals) any { return &t.Attempts },
 	},
 	{
-		"estimated", "CASE WHEN usage_source IN ('estimated', 'counted') THEN 1 ELSE 0 END",
+		"estimated", "CASE WHEN usage_source IN ('estimated', 'estimated_time', 'counted') THEN 1 ELSE 0 END",
 		func(e *ledger.Entry) int64 {
 			s := e.Usage.Source.String()
 			return flag(s == "estimated" || s == "counted")

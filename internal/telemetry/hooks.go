@@ -52,6 +52,7 @@ func (h Hooks) Exchange() exchange.Hooks {
 		Retry:    h.Metrics.Retry,
 		Hedge:    h.Metrics.Hedge,
 		State:    h.Metrics.State,
+		Drained:  h.Metrics.Drained,
 		Unmarked: func(b sluice.BackendID) { h.Metrics.unmarked.WithLabelValues(string(b)).Inc() },
 		Panic: func(id sluice.RequestID, value any, stack []byte) {
 			h.Metrics.panics.Inc()

@@ -18,6 +18,8 @@ type Levels struct {
 	Pools    []PoolLevel
 	Backends []BackendLevel
 
+	Drains map[sluice.ProviderID]int // answers that are read though their clients have left
+
 	Health  Health
 	Regions []engine.RegionView
 
@@ -79,7 +81,7 @@ type levels struct {
 	retryBudget, backendRetryBudget                *prometheus.Desc
 	journalEntries, journalAge, journalOpen        *prometheus.Desc
 	snapshotTenants, snapshotKeys, snapshotAge, up *prometheus.Desc
-	offFile                                        *prometheus.Desc
+	offFile, drains                                *prometheus.Desc
 }
 
 func newLevels(m *Metrics) *levels {
@@ -106,6 +108,7 @@ func newLevels(m *Metrics) *levels {
 		snapshotKeys:       m.desc("sluice_snapshot_keys", "gauge", "Keys in the snapshot that identifies callers."),
 		snapshotAge:        m.desc("sluice_snapshot_age_seconds", "gauge", "Time since that snapshot was last confirmed."),
 		offFile:            m.desc("sluice_config_off_file", "gauge", "1 while a rollback or a change of routes is in force in place of the configuration file, 0 while the file is followed."),
+		drains:             m.desc("sluice_drains", "gauge", "Answers that are read though their clients have left, by provider.", "provider"),
 		up:                 m.desc("sluice_ready", "gauge", "1 when the gateway admits requests, 0 while it starts or drains."),
 	}
 }
@@ -157,6 +160,9 @@ func (l *levels) Collect(ch chan<- prometheus.Metric) {
 	gauge(l.snapshotAge, v.SnapshotAge.Seconds())
 	gauge(l.up, oneIf(v.Ready))
 	gauge(l.offFile, oneIf(v.OffFile))
+	for p, n := range v.Drains {
+		gauge(l.drains, float64(n), string(p))
+	}
 }
 
 // pools sums what shares a label, so that two pools beyond the cap are one

@@ -59,6 +59,7 @@ type Metrics struct {
 	truncations   *prometheus.CounterVec
 	anomalies     *prometheus.CounterVec
 	unmarked      *prometheus.CounterVec
+	drains        *prometheus.CounterVec
 	late          prometheus.Counter
 	unpriced      *prometheus.CounterVec
 	estimateError *prometheus.HistogramVec
@@ -127,6 +128,7 @@ func (m *Metrics) requestMetrics() {
 	m.hedges = m.counter("sluice_hedges_total", "Attempts whose first content was late, of requests that may be hedged, by the backend that was late: the result is won, lost or failed of the second attempt, ended if the client left before either had content, or why there was none.", "backend", "result")
 	m.healthChanges = m.counter("sluice_backend_health_changes_total", "Changes of what a backend may be given, by what it was then: healthy, cooling, probing, ramping, held, avoided, parked, disabled or drained.", "backend", "to")
 	m.truncations = m.counter("sluice_stream_truncations_total", "Streams that a backend ended before they were complete.", "backend")
+	m.drains = m.counter("sluice_drains_total", "Answers whose client had left, of providers that bill them to the end, by what became of reading them on: whole, time, bytes, cut, shutdown, or full if none was begun since as many were read as are at a time.", "provider", "result")
 	m.unmarked = m.counter("sluice_stream_markers_added_total", "Streams that a backend ended complete but for the terminal marker, which was added.", "backend")
 }
 
@@ -248,7 +250,7 @@ func (m *Metrics) Attempt(e *ledger.Entry) {
 	if e.Cost > 0 {
 		m.hot.cost.get(sourced{model: model, source: source}).Add(float64(e.Cost))
 	}
-	if e.Usage.Source == sluice.UsageReported && e.EstimatedInput > 0 {
+	if e.Usage.Source.Final() && e.EstimatedInput > 0 {
 		m.hot.estimateError.get(model).Observe(float64(e.Usage.InputTotal()) / float64(e.EstimatedInput))
 	}
 	m.tenants.observe(string(e.Tenant), tally{tokens: int64(e.Usage.Total()), cost: int64(e.Cost)})
@@ -272,6 +274,11 @@ func (m *Metrics) Hedge(late sluice.BackendID, result string) {
 // exchange.Hooks.State.
 func (m *Metrics) State(kind route.StateKind, result string) {
 	m.stateRefs.WithLabelValues(kind.String(), result).Inc()
+}
+
+// Drained counts what became of reading an answer on whose client had left.
+func (m *Metrics) Drained(p sluice.ProviderID, result string, _ time.Duration) {
+	m.drains.WithLabelValues(string(p), result).Inc()
 }
 
 // Output counts how far the expected output of an answer was off.

@@ -98,7 +98,9 @@ type Request struct {
 	Pieces [][]byte    // the body in pieces, where Body is nil
 	Header http.Header // the client's; those that may pass are sent
 	Stream bool        // events are expected
-	Key    string      // a name of the target's Keys or Logins; another, or none, takes the target's own
+	// Sent, if it is not nil, is set when the backend may have begun to know of it.
+	Sent *atomic.Bool
+	Key  string // a name of the target's Keys or Logins; another, or none, takes the target's own
 }
 
 // Do sends the request and waits for the headers. The error is an *Error, or,
@@ -145,7 +147,7 @@ func (c *Client) try(ctx context.Context, t *Target, r *Request) (*Answer, *lett
 func (c *Client) sendClear(ctx context.Context, a *Answer, t *Target, l *letter) error {
 	resp, err := c.clear(t.transport()).Do(ctx, &egress.ClearRequest{
 		Method: l.method, Host: l.url.Host, Path: l.url.RequestURI(), Header: l.header, Body: l.pieces,
-		Cut: &a.cut,
+		Cut: &a.cut, Sent: l.sent,
 	})
 	if err != nil {
 		unsent := errors.Is(err, egress.ErrUnsent)
@@ -162,7 +164,11 @@ func (c *Client) sendClear(ctx context.Context, a *Answer, t *Target, l *letter)
 // send does the same over TLS, where the backend may speak HTTP/2.
 func (c *Client) send(ctx context.Context, a *Answer, t *Target, l *letter) error {
 	out := new(outgoing)
-	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: out.got})
+	trace := &httptrace.ClientTrace{GotConn: out.got}
+	if l.sent != nil {
+		trace.WroteHeaders = func() { l.sent.Store(true) }
+	}
+	traced := httptrace.WithClientTrace(ctx, trace)
 	resp, err := c.transport(t.transport()).RoundTrip(l.request(traced))
 	if err != nil {
 		err = a.failed(err)

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"sluice"
@@ -75,6 +76,7 @@ type letter struct {
 	url    *url.URL
 	header http.Header
 	pieces [][]byte
+	sent   *atomic.Bool // Request.Sent
 
 	login  Login     // that it is authenticated by; zero for a plain secret
 	token  string    // of the login, if it has one
@@ -132,7 +134,7 @@ func (t *Target) letter(r *Request) *letter {
 	if method == "" {
 		method = http.MethodPost
 	}
-	return &letter{method: method, url: t.url(r.Path), header: t.header(r.Header, r.Stream), pieces: r.pieces()}
+	return &letter{method: method, url: t.url(r.Path), header: t.header(r.Header, r.Stream), pieces: r.pieces(), sent: r.Sent}
 }
 
 // url is the address of a path, escaped and with its query, below the base.

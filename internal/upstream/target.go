@@ -61,6 +61,8 @@ type Target struct {
 	// Served is the price of a model that the provider says it served in place of the
 	// one that was asked for; nil, or its answer, where that is not known.
 	Served func(model string) *price.Row
+	// Drain bounds how an answer is read to its end whose client has left; zero cuts it.
+	Drain Drain
 	// LostBound charges an attempt of which nothing ever became known at its
 	// bound, not at the estimate.
 	LostBound bool
@@ -71,6 +73,14 @@ type Target struct {
 type Probe struct {
 	Path  string
 	Every time.Duration
+}
+
+// Drain bounds what is read after a client has left, of a backend that generates, and
+// bills, its answer to the end all the same.
+type Drain struct {
+	For    time.Duration // of one answer
+	Bytes  int64         // of one stream
+	AtOnce int           // answers of one provider
 }
 
 // Timeouts bounds the stages of one attempt. Zero fields take the defaults of
