@@ -42,8 +42,7 @@ func (u *Usage) Add(v Usage) {
 	}
 	u.Input, u.CacheRead = u.Input+v.Input, u.CacheRead+v.CacheRead
 	u.CacheWrite, u.CacheWrite1h = u.CacheWrite+v.CacheWrite, u.CacheWrite1h+v.CacheWrite1h
-	u.AudioInput, u.AudioOutput = u.AudioInput+v.AudioInput, u.AudioOutput+v.AudioOutput
-	u.Output, u.Reasoning = u.Output+v.Output, u.Reasoning+v.Reasoning
+	u.AudioInput, u.AudioOutput, u.Output, u.Reasoning = u.AudioInput+v.AudioInput, u.AudioOutput+v.AudioOutput, u.Output+v.Output, u.Reasoning+v.Reasoning
 	u.ToolCalls, u.WebSearches = u.ToolCalls+v.ToolCalls, u.WebSearches+v.WebSearches
 	u.Anomalous = u.Anomalous || v.Anomalous
 	if v.ServiceTier != "" {
