@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"crypto/rand"
 	"fmt"
 	"hash/crc32"
@@ -208,16 +209,17 @@ type Prefer uint8
 const (
 	PreferAuthorization Prefer = iota // OpenAI paths
 	PreferAPIKey                      // Anthropic paths
+	PreferGoogleKey                   // Gemini paths, which take x-goog-api-key too
 )
 
-// Credential takes the credential from Authorization: Bearer or x-api-key. If a
-// request has both, prefer decides and the other is not looked at. An
+// Credential takes the credential from Authorization: Bearer or x-api-key, and on
+// Gemini paths from x-goog-api-key. If a request has several, prefer decides and the others are not looked at. An
 // Authorization of another scheme (a proxy's Basic) counts as absent. A header
 // that stands twice is refused, since two parts of a system could read it
 // differently.
 func Credential(h http.Header, prefer Prefer) (string, error) {
-	authorization, apiKey := h["Authorization"], h["X-Api-Key"]
-	if len(authorization) > 1 || len(apiKey) > 1 {
+	authorization, apiKey, googleKey := h["Authorization"], h["X-Api-Key"], h["X-Goog-Api-Key"]
+	if len(authorization) > 1 || len(apiKey) > 1 || prefer == PreferGoogleKey && len(googleKey) > 1 {
 		return "", &sluice.Error{
 			Kind: sluice.KindUnauthenticated, Reason: sluice.Unauthenticated,
 			Msg: "the credential header stands more than once", Hint: "send it once",
@@ -231,8 +233,11 @@ func Credential(h http.Header, prefer Prefer) (string, error) {
 		key = strings.TrimSpace(apiKey[0])
 	}
 	first, second := bearer, key
-	if prefer == PreferAPIKey {
+	switch {
+	case prefer == PreferAPIKey:
 		first, second = key, bearer
+	case prefer == PreferGoogleKey && len(googleKey) == 1:
+		first, second = cmp.Or(strings.TrimSpace(googleKey[0]), bearer), key
 	}
 	switch {
 	case first != "":
@@ -242,8 +247,15 @@ func Credential(h http.Header, prefer Prefer) (string, error) {
 	}
 	return "", &sluice.Error{
 		Kind: sluice.KindUnauthenticated, Reason: sluice.Unauthenticated,
-		Msg: "the request has no API key", Hint: "send it as Authorization: Bearer slk_… or x-api-key: slk_…",
+		Msg: "the request has no API key", Hint: hints[prefer],
 	}
+}
+
+// hints say how a credential is sent.
+var hints = [...]string{
+	PreferAuthorization: "send it as Authorization: Bearer slk_… or x-api-key: slk_…",
+	PreferAPIKey:        "send it as Authorization: Bearer slk_… or x-api-key: slk_…",
+	PreferGoogleKey:     "send it as x-goog-api-key: slk_…",
 }
 
 func bearerToken(v string) string {

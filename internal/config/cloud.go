@@ -29,7 +29,7 @@ func (s Service) placed() bool { return s == ServiceVertex || s == ServiceBedroc
 // speaks is the dialects in which each service is called.
 var speaks = map[Service][]Dialect{
 	ServiceAzure:   {"openai", "anthropic"},
-	ServiceVertex:  {"openai", "anthropic"},
+	ServiceVertex:  {"openai", "anthropic", "gemini"},
 	ServiceBedrock: {"openai"},
 }
 

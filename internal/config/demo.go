@@ -27,6 +27,7 @@ type hosted struct {
 var hostedProviders = []hosted{
 	{"openai", "openai", "https://api.openai.com/v1", "OPENAI_API_KEY", []string{"gpt-6-luna", "gpt-5.6-luna"}},
 	{"anthropic", "anthropic", "https://api.anthropic.com/v1", "ANTHROPIC_API_KEY", []string{"claude-sonnet-5-5", "claude-haiku-4-5"}},
+	{"gemini", "gemini", "https://generativelanguage.googleapis.com/v1beta", "GEMINI_API_KEY", []string{"gemini-3.5-flash", "gemini-3.5-flash-lite"}},
 	{"mistral", "openai", "https://api.mistral.ai/v1", "MISTRAL_API_KEY", []string{"mistral-small-2603"}},
 	{"groq", "openai", "https://api.groq.com/openai/v1", "GROQ_API_KEY", []string{"llama-3.1-8b-instant"}},
 	{"deepseek", "openai", "https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", []string{"deepseek-v4-flash"}},

@@ -124,6 +124,17 @@ func (l *linter) provider(path, name string, p *Provider) {
 	if u.Hostname() == "api.openai.com" && p.Dialect == "anthropic" {
 		l.warn(join(path, "dialect"), "write dialect: openai", "%s does not speak anthropic", u.Hostname())
 	}
+	if google := "generativelanguage.googleapis.com"; u.Hostname() == google {
+		compatible := strings.Contains(u.Path, "/openai")
+		switch {
+		case p.Dialect == "gemini" && compatible:
+			l.warn(join(path, "base_url"), "write https://"+google+"/v1beta", "the address is that of its OpenAI surface")
+		case p.Dialect == "openai" && !compatible:
+			l.warn(join(path, "dialect"), "write dialect: gemini", "%s speaks gemini here: its OpenAI surface is at /v1beta/openai", google)
+		case p.Dialect == "openai":
+			l.warn(join(path, "dialect"), "write dialect: gemini, and base_url: https://"+google+"/v1beta", "%s speaks gemini best: its OpenAI surface does not tell what was thought apart", google)
+		}
+	}
 	if strings.HasSuffix(p.BaseURL, "/chat/completions") || strings.HasSuffix(p.BaseURL, "/messages") {
 		l.warn(join(path, "base_url"), "end it at the version, such as /v1", "the address names an operation: paths are appended to it")
 	}

@@ -4,7 +4,7 @@ import "sluice/internal/wire"
 
 // anthropic is the Anthropic messages dialect.
 var anthropic = codec{
-	dialect: wire.Anthropic, op: wire.Messages, title: "Anthropic messages",
+	dialect: wire.Anthropic, op: wire.Messages, title: "Anthropic messages", bounded: true,
 	parseRequest: parseAnthropicRequest, emitRequest: emitAnthropicRequest,
 	parseAnswer: parseAnthropicAnswer, emitAnswer: emitAnthropicAnswer,
 	newReader: func() reader { return &anthropicReader{} },

@@ -7,6 +7,7 @@ type codec struct {
 	dialect wire.Dialect
 	op      wire.Operation // what is translated
 	title   string         // in the documentation
+	bounded bool           // its requests must bound their output
 
 	parseRequest func(body []byte) (*Request, error)
 	emitRequest  func(b []byte, r *Request, rep *reporter) []byte

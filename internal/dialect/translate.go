@@ -43,7 +43,7 @@ func Translate(head *wire.Head, body []byte, header http.Header, to wire.Operati
 	}
 	r.Model, r.Stream = head.Model, head.Stream // some tell it in the path
 	betas(r, header)
-	if r.MaxOutput == 0 && !head.HasMaxOutput {
+	if target.bounded && r.MaxOutput == 0 && !head.HasMaxOutput {
 		r.MaxOutput = o.MaxOutput
 	}
 	rep := reporter{from: from, to: target, model: o.Model}

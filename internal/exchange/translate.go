@@ -68,7 +68,7 @@ func (t *turn) translate() bool {
 	p := t.r.Principal.Policy
 	for _, x := range t.others.into {
 		t.others.made = append(t.others.made, dialect.Translate(t.r.Head, t.r.Body, t.r.Header, x.op, dialect.Options{
-			Warn: p != nil && p.WarnDropped, MaxOutput: int64(t.unasked(reach{named: x.b.MaxOutput})),
+			Warn: p != nil && p.WarnDropped, MaxOutput: int64(t.unasked(reach{named: x.b.MaxOutput})), Model: x.b.Model,
 		}))
 	}
 	did := len(t.others.into) > 0
@@ -308,21 +308,32 @@ func (t *turn) appendTranslation(b []byte, a *attempt) []byte {
 	return b
 }
 
+// counted are the operations whose requests are counted, by the operation that counts,
+// and the member that tells the figure.
+var counted = map[wire.Operation]struct {
+	op     wire.Operation
+	figure string
+}{
+	wire.CountTokens:  {wire.Messages, "input_tokens"},
+	wire.CountContent: {wire.GenerateContent, "totalTokens"},
+}
+
 // countsHere reports whether the tokens of a request are counted here: none of its
 // model's backends that it may go to speaks its dialect, and one speaks another into
-// which messages are translated.
+// which what it counts is translated.
 func (t *turn) countsHere() bool {
-	if t.r.Head.Op != wire.CountTokens {
+	of, ok := counted[t.r.Head.Op]
+	if !ok {
 		return false
 	}
 	table, other := t.x.o.Table(), false
 	m := table.Models[sluice.ModelID(t.r.Head.Model)]
 	permitted(table, m, t.r.Principal.Policy, t.risk(), func(b *route.Backend) bool {
-		if b.Dialect == string(wire.Anthropic) {
+		if b.Dialect == string(of.op.Dialect()) {
 			other = false
 			return true
 		}
-		_, ok := dialect.Operation(wire.Messages, wire.Dialect(b.Dialect))
+		_, ok := dialect.Operation(of.op, wire.Dialect(b.Dialect))
 		other = other || ok
 		return false
 	})
@@ -342,7 +353,7 @@ func (t *turn) count() Result {
 	t.head = &Head{Status: http.StatusOK, Grant: engine.Grant{Policy: table.Version}}
 	t.result = Result{Head: t.head, Final: e}
 	t.record(&e)
-	body := strconv.AppendInt([]byte(`{"input_tokens":`), int64(n), 10)
+	body := strconv.AppendInt([]byte(`{"`+counted[t.r.Head.Op].figure+`":`), int64(n), 10)
 	if err := t.client.Answer(t.head, append(body, '}')); err != nil {
 		t.result.Err = &sluice.Error{Kind: sluice.KindCancelled, Reason: sluice.ClientGone, Msg: "the client left", Err: err}
 	}

@@ -5,7 +5,8 @@
 //
 // A [Server] speaks the OpenAI surface (chat completions, completions,
 // embeddings, models), the Anthropic surface (messages, count_tokens, models;
-// versions 2023-06-01 and 2026-10-21) and what a vLLM engine adds (/metrics,
+// versions 2023-06-01 and 2026-10-21), the Gemini surface (generateContent, streamed
+// as events, countTokens, models) and what a vLLM engine adds (/metrics,
 // /health, /tokenize, max_model_len, continuous_usage_stats, load headers).
 // Each model has a machine of package fleet, which says when its tokens come;
 // a pacer runs that machine on the real clock, or on a synctest bubble's.

@@ -137,8 +137,11 @@ func (t *turn) generate() error {
 	t.load()
 	s := newSink(t.w, &t.a.b)
 	var v voice = newOpenAI(s, t.a, t.id)
-	if t.surface.anthropic() {
+	switch {
+	case t.surface.anthropic():
 		v = newAnthropic(s, t.a, t.id, t.requestID())
+	case t.surface.gemini():
+		v = newGemini(s, t.a, t.id)
 	}
 	if !t.a.stream {
 		return t.body(v, s, plan)

@@ -22,9 +22,13 @@ const (
 	surfaceMessages    surface = "messages"
 	surfaceCount       surface = "count_tokens"
 	surfaceTokenize    surface = "tokenize"
+
+	surfaceGenerate      surface = "generate_content"
+	surfaceGenerateCount surface = "gemini_count_tokens"
 )
 
 func (s surface) anthropic() bool { return s == surfaceMessages || s == surfaceCount }
+func (s surface) gemini() bool    { return s == surfaceGenerate || s == surfaceGenerateCount }
 
 // ask is one request, understood.
 type ask struct {

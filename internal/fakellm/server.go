@@ -93,6 +93,10 @@ func (s *Server) routes() {
 	} {
 		s.mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) { s.work(w, r, sf) })
 	}
+	for _, version := range []string{"/v1", "/v1beta"} {
+		s.mux.HandleFunc("POST "+version+"/models/{rest...}", s.askGemini)
+	}
+	s.mux.HandleFunc("GET /v1beta/models", s.listGemini)
 	s.mux.HandleFunc("GET /v1/models", s.listModels)
 	s.mux.HandleFunc("GET /v1/models/{model}", s.showModel)
 	s.mux.HandleFunc("GET /metrics", s.metrics)
@@ -165,11 +169,17 @@ func (s *Server) mint() string {
 }
 
 func (s *Server) authorised(r *http.Request) bool {
-	return s.key == "" || r.Header.Get("Authorization") == "Bearer "+s.key || r.Header.Get("x-api-key") == s.key
+	return s.key == "" || r.Header.Get("Authorization") == "Bearer "+s.key || r.Header.Get("x-api-key") == s.key ||
+		r.Header.Get("x-goog-api-key") == s.key
 }
 
 // work takes one request of a surface that does work.
 func (s *Server) work(w http.ResponseWriter, r *http.Request, sf surface) {
+	s.take(w, r, sf, func(raw []byte) ([]byte, *refusal) { return raw, nil })
+}
+
+// take takes one whose body is put into the words of the others.
+func (s *Server) take(w http.ResponseWriter, r *http.Request, sf surface, words func([]byte) ([]byte, *refusal)) {
 	t := &turn{s: s, w: w, r: r, id: s.mint(), surface: sf}
 	t.headers()
 	if !s.authorised(r) {
@@ -186,6 +196,11 @@ func (s *Server) work(w http.ResponseWriter, r *http.Request, sf surface) {
 		return
 	}
 	s.remember(r, raw)
+	raw, refused := words(raw)
+	if refused != nil {
+		t.refuse(refused)
+		return
+	}
 	a, refused := s.read(sf, r.Header, raw)
 	t.run(a, refused)
 	if early {

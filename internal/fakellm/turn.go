@@ -51,6 +51,10 @@ func (t *turn) headers() {
 		h.Set("anthropic-organization-id", "00000000-0000-4000-8000-000000000000")
 		return
 	}
+	if t.surface.gemini() {
+		h.Set("server-timing", "gfet4t7; dur=1")
+		return
+	}
 	h.Set("x-request-id", t.requestID())
 	h.Set("openai-organization", "fakellm")
 	h.Set("openai-version", "2020-10-01")
@@ -119,7 +123,7 @@ func (t *turn) settle(err error) {
 			e.End, e.Billed = EndFailed, true
 		}
 		e.Reasoning = min(sluice.Tokens(t.a.b.Reasoning)*n, e.Output)
-		if t.a.surface == surfaceCount || t.a.surface == surfaceTokenize {
+		if t.a.surface == surfaceCount || t.a.surface == surfaceGenerateCount || t.a.surface == surfaceTokenize {
 			e.Billed, e.Reported = false, false
 		}
 	})
@@ -130,7 +134,7 @@ func (t *turn) settle(err error) {
 func (t *turn) reports() bool {
 	switch t.a.b.Usage {
 	case "", "twice", "every":
-		return !t.a.stream || t.a.usage || t.a.surface.anthropic() || t.a.b.Usage == "every"
+		return !t.a.stream || t.a.usage || t.a.surface.anthropic() || t.a.surface.gemini() || t.a.b.Usage == "every"
 	}
 	return false
 }
@@ -165,6 +169,8 @@ func (t *turn) serve() error {
 		return t.embed()
 	case surfaceCount:
 		return t.end(obj{"input_tokens": t.a.input})
+	case surfaceGenerateCount:
+		return t.end(obj{"totalTokens": t.a.input})
 	case surfaceTokenize:
 		return t.end(obj{"count": t.a.input, "max_model_len": t.a.model.Context})
 	}
@@ -210,7 +216,7 @@ func (t *turn) submit() error {
 // rates sets the rate-limit headers of a hosted model.
 func (t *turn) rates() {
 	m := t.a.model
-	if m.hosted == nil {
+	if m.hosted == nil || t.surface.gemini() { // its provider tells no rates
 		return
 	}
 	m.pace.mu.Lock()
@@ -285,6 +291,12 @@ func (t *turn) refuse(r *refusal) {
 
 // write sends an error in the dialect.
 func (t *turn) write(r *refusal) {
+	if t.surface.gemini() {
+		wait := t.w.Header().Get("Retry-After") // it stands in the body alone there
+		t.w.Header().Del("Retry-After")
+		writeJSON(t.w, r.status, geminiError(r.status, r.msg, wait))
+		return
+	}
 	kind := r.kind
 	if kind == "" {
 		kind = kindOf(r.status, t.surface.anthropic())

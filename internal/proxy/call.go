@@ -35,6 +35,8 @@ type call struct {
 	op      wire.Operation
 	dialect wire.Dialect
 	how     auth.Prefer
+	at      wire.InPath // what the path tells of the request
+	array   bool        // its stream is a list, and not events
 	arrived time.Time
 	sink    sink
 	values  values
@@ -55,7 +57,7 @@ type call struct {
 func (p *Proxy) handle(w http.ResponseWriter, r *http.Request, op wire.Operation, how auth.Prefer, serve func(*call)) {
 	c := &call{p: p, w: w, r: r, op: op, dialect: op.Dialect(), how: how, arrived: time.Now()}
 	if op == wire.Models {
-		c.dialect = spoken(r.Header)
+		c.dialect = spoken(r)
 	}
 	c.sink.init(c)
 	defer func() {
@@ -69,6 +71,12 @@ func (p *Proxy) handle(w http.ResponseWriter, r *http.Request, op wire.Operation
 			panic(http.ErrAbortHandler) // net/http closes the connection and prints nothing
 		}
 	}()
+	if c.dialect == wire.Gemini {
+		if err := c.query(); err != nil {
+			c.reject(err)
+			return
+		}
+	}
 	serve(c)
 }
 
@@ -83,7 +91,7 @@ func (c *call) serve() {
 		c.reject(err)
 		return
 	}
-	c.head, err = wire.Scan(c.op, body)
+	c.head, err = wire.ScanIn(c.op, body, c.at)
 	if err != nil {
 		c.reject(err)
 		return

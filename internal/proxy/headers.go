@@ -87,7 +87,7 @@ func (c *call) request(body []byte) (*exchange.Request, error) {
 	c.principal.User = sluice.UserID(head.User)
 	req := &exchange.Request{
 		ID: c.sink.id, Arrived: c.arrived, Principal: c.principal, Head: head, Body: body, Header: h,
-		MaxWait: -1, Free: c.op == wire.CountTokens,
+		MaxWait: -1, Free: c.op.Counts(),
 	}
 	if p := c.principal.Policy; p != nil {
 		req.Class = p.Class

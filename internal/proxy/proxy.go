@@ -112,6 +112,12 @@ func (p *Proxy) Handler() http.Handler {
 	}
 	mux.HandleFunc("GET /v1/models", p.unread((*call).listModels))
 	mux.HandleFunc("GET /v1/models/{id...}", p.unread((*call).oneModel))
+	for _, version := range geminiVersions {
+		mux.HandleFunc("POST "+version+"/models/{rest...}", p.gemini)
+	}
+	mux.HandleFunc("GET /v1beta/models", p.unread((*call).listModels))
+	mux.HandleFunc("GET /v1beta/models/{id...}", p.unread((*call).oneModel))
+	mux.HandleFunc("/v1beta/models/{id...}", p.unread(wrongMethod("GET, POST")))
 	mux.HandleFunc("GET /v1/sluice/requests/{id}", p.unread((*call).openRequest))
 	mux.HandleFunc("/v1/sluice/requests/{id}", p.unread(wrongMethod(http.MethodGet)))
 	mux.HandleFunc("/v1/models", p.unread(wrongMethod(http.MethodGet)))
@@ -149,18 +155,24 @@ func clean(p string) bool {
 func (p *Proxy) unread(f func(*call)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		how := auth.PreferAuthorization
-		if spoken(r.Header) == wire.Anthropic {
+		switch spoken(r) {
+		case wire.Anthropic:
 			how = auth.PreferAPIKey
+		case wire.Gemini:
+			how = auth.PreferGoogleKey
 		}
 		p.handle(w, r, wire.Models, how, f)
 	}
 }
 
-// spoken is the dialect of a request whose path does not tell: both serve
+// spoken is the dialect of a request whose path does not tell: all serve
 // /v1/models.
-func spoken(h http.Header) wire.Dialect {
-	if len(h["Anthropic-Version"]) > 0 {
+func spoken(r *http.Request) wire.Dialect {
+	switch {
+	case len(r.Header["Anthropic-Version"]) > 0:
 		return wire.Anthropic
+	case isGemini(r):
+		return wire.Gemini
 	}
 	return wire.OpenAI
 }

@@ -37,6 +37,7 @@ type sink struct {
 	until     time.Time // write deadline in force
 	timer     *time.Timer
 	aborted   bool // the connection must not end cleanly
+	list      list // the stream, where the client has it as one
 }
 
 var _ exchange.Client = (*sink)(nil)
@@ -93,7 +94,7 @@ func (s *sink) idle() {
 		s.committed, s.bare = true, true
 		h := s.c.w.Header()
 		h[hRequestID] = []string{string(s.id)}
-		streamHeader(h)
+		s.streamHeader(h)
 		s.c.w.WriteHeader(http.StatusOK)
 	}
 	if s.write(keepAlive) != nil {
@@ -103,8 +104,11 @@ func (s *sink) idle() {
 	s.timer.Reset(after)
 }
 
-func streamHeader(h http.Header) {
+func (s *sink) streamHeader(h http.Header) {
 	h["Content-Type"] = typeEvents
+	if s.c.array {
+		h["Content-Type"] = typeJSON
+	}
 	h["Cache-Control"] = noCache
 	h["X-Accel-Buffering"] = noBuffer
 }
@@ -125,8 +129,10 @@ func (s *sink) Events(head *exchange.Head, p []byte) error {
 		s.committed = true
 		h := s.c.w.Header()
 		s.c.answerHeader(h, head)
-		streamHeader(h)
+		s.streamHeader(h)
 		s.c.w.WriteHeader(head.Status)
+	case s.bare && s.c.array: // a list has no comments
+		s.bare = false
 	case s.bare:
 		s.bare = false
 		if _, err := s.c.w.Write(s.c.late(head)); err != nil {
@@ -136,8 +142,11 @@ func (s *sink) Events(head *exchange.Head, p []byte) error {
 	return s.write(p)
 }
 
-// write sends p and flushes. mu is held.
+// write sends p, which is whole events, and flushes. mu is held.
 func (s *sink) write(p []byte) error {
+	if s.c.array {
+		p = s.list.add(nil, p)
+	}
 	s.slide()
 	_, err := s.c.w.Write(p)
 	if err == nil {
@@ -265,6 +274,12 @@ func (c *call) streams() bool { return c.head != nil && c.head.Stream }
 func (s *sink) close() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.list.begun && !s.aborted && !s.closed {
+		s.slide()
+		if _, err := s.c.w.Write(endOfList); err != nil {
+			s.aborted = true
+		}
+	}
 	s.closed = true
 	if s.timer != nil {
 		s.timer.Stop()

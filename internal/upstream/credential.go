@@ -57,7 +57,7 @@ var (
 // where it has one of its own, else the dialect's, else as a bearer token.
 var (
 	ofService = map[Service]scheme{Azure: asAPIKey, Deployments: asAPIKey, Vertex: asGoogKey, Bedrock: asBearer}
-	ofDialect = map[wire.Dialect]scheme{wire.OpenAI: asBearer, wire.Anthropic: asXAPIKey, wire.Bedrock: asBearer}
+	ofDialect = map[wire.Dialect]scheme{wire.OpenAI: asBearer, wire.Anthropic: asXAPIKey, wire.Bedrock: asBearer, wire.Gemini: asGoogKey}
 )
 
 func (t *Target) scheme() scheme {

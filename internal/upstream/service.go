@@ -81,6 +81,14 @@ var endpoints = map[place]endpoint{
 	},
 	{Vertex, wire.CountTokens}: {path: onVertex + "/publishers/anthropic/models/count-tokens:rawPredict", Form: Form{Version: vertexVersion}},
 
+	{Direct, wire.GenerateContent}: {path: "/models/{model}:generateContent", stream: "/models/{model}:streamGenerateContent?alt=sse"},
+	{Direct, wire.CountContent}:    {path: "/models/{model}:countTokens"},
+	{Vertex, wire.GenerateContent}: {
+		path:   onVertex + "/publishers/google/models/{model}:generateContent",
+		stream: onVertex + "/publishers/google/models/{model}:streamGenerateContent?alt=sse",
+	},
+	{Vertex, wire.CountContent}: {path: onVertex + "/publishers/google/models/{model}:countTokens"},
+
 	{Direct, wire.Converse}: {path: "/model/{model}/converse", stream: "/model/{model}/converse-stream", Form: Form{NoStream: true}},
 	{Bedrock, wire.Messages}: {
 		path:   "/model/{model}/invoke",

@@ -21,7 +21,8 @@
 //
 //   - What Scan accepts, every JSON parser reads alike: RFC 8259, valid UTF-8, no
 //     lone surrogates, no number beyond float64, no key twice in any object, no
-//     top-level key that differs from a known one in case alone, bounded depth.
+//     top-level key that differs from a known one in case alone, bounded depth. Of a
+//     dialect that takes names in two spellings none in both, at any level that counts.
 //     Else the gateway meters one model and the upstream runs another.
 //   - A Head holds offsets, not bytes. A scan allocates a constant amount, plus a
 //     bounded one for images' headers; base64 media are never copied. Of a body
@@ -33,8 +34,8 @@
 //   - The concatenation of all Event.Raw is the stream, however it was cut.
 //   - An event leaves as it came but for usage that was not asked for, "error":null
 //     (which breaks client libraries), and bytes that are no UTF-8.
-//   - A stream succeeds only by its terminal marker, or in the OpenAI dialect by a
-//     finish reason for every choice and a clean end. All else is an error.
+//   - A stream succeeds only by its terminal marker, or in the OpenAI and Gemini
+//     dialects by a finish reason for every choice and a clean end. All else is an error.
 //   - The classes of a Usage are disjoint and sum to the provider's total. Figures
 //     only grow; an impossible one sets Anomalous and counts as not told.
 //   - What a client sent never stands in an answer but through a JSON encoder.

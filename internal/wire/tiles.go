@@ -57,9 +57,6 @@ func imageTableOf(d Dialect, model string) imageTable {
 }
 
 func hostedTable(d Dialect, name string) imageTable {
-	if d == Gemini || strings.HasPrefix(name, "gemini") {
-		return geminiTable(name)
-	}
 	if d == Anthropic || strings.HasPrefix(name, "claude") {
 		return claudeTable(name)
 	}
@@ -75,6 +72,9 @@ func hostedTable(d Dialect, name string) imageTable {
 		if strings.HasPrefix(name, p.prefix) {
 			return patchTable(p.percent)
 		}
+	}
+	if d == Gemini || strings.HasPrefix(name, "gemini") {
+		return geminiTable(name)
 	}
 	return openTable()
 }
