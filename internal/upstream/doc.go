@@ -32,6 +32,17 @@
 // is spent waiting for the backend: while a slow client holds up the pump, its
 // upstream is not the one that stalls.
 //
+// # Addresses and credentials
+//
+// How an operation becomes a path and a query, and what then stands elsewhere than in
+// its dialect's body, is a row of endpoints, by service and operation ([Target.At]). A
+// credential is a secret in the header that its service or dialect has for it; a token,
+// which the Client gets and keeps by [Login]; or a signature of the call as it is sent.
+// A token is got once for all that wait for it, on a goroutine that Close joins, and
+// renewed early beside the calls that use it. An endpoint that fails is left alone for a
+// while, doubled each time; the error has Credential set, and nothing was sent. A refusal
+// that another token, or the time that the service tells, may mend is tried once more.
+//
 // # Invariants
 //
 //   - The body is sent from memory with its length, so that nothing of the
@@ -45,8 +56,8 @@
 // # Ownership and concurrency
 //
 // A Client is safe for concurrent use. An Answer belongs to one goroutine, which
-// must Close it. The client starts no goroutine of its own; the transports'
-// end with their connections, see [Client.Close].
+// must Close it. The client's goroutines are those of token
+// endpoints; the transports' end with their connections, see [Client.Close].
 //
 // # What it does not do
 //
