@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Kind sorts errors by what a client can do about them. One table in wire maps
-// kinds to status codes and dialect types.
+// Kind sorts errors by what a client can do about them. One table in wire maps kinds to status codes and dialect
+// types.
 type Kind uint8
 
 // The kinds.
@@ -35,8 +35,7 @@ var kindNames = []string{
 
 func (k Kind) String() string { return enumText(kindNames, k) }
 
-// Error is an error with a kind. Msg and Hint are safe to show to a client; Err
-// is for logs alone.
+// Error is an error with a kind. Msg and Hint are safe to show to a client; Err is for logs alone.
 type Error struct {
 	Kind   Kind
 	Reason Reason
@@ -85,8 +84,7 @@ func Invalid(param, format string, args ...any) *Error {
 	return &Error{Kind: KindInvalid, Reason: InvalidRequest, Param: param, Msg: fmt.Sprintf(format, args...)}
 }
 
-// AsError returns err as an *Error. One that is not, is an internal error whose
-// text stays in the log.
+// AsError returns err as an *Error. One that is not, is an internal error whose text stays in the log.
 func AsError(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e

@@ -2,8 +2,8 @@ package sluice
 
 import "fmt"
 
-// Names of the things that configuration and requests refer to. Distinct types
-// keep a pool from being passed where a backend is meant.
+// Names of the things that configuration and requests refer to. Distinct types keep a pool from being passed where
+// a backend is meant.
 type (
 	TenantID   string // a tenant holds projects
 	ProjectID  string // a project holds keys; unique within its tenant
@@ -30,8 +30,8 @@ const MaxLabels = 8
 // DefaultProject is the project of keys that name none.
 const DefaultProject ProjectID = "default"
 
-// ParseTask validates a task label: at most MaxTask of [a-z0-9._-]. The empty
-// string is valid and means that the request has no task.
+// ParseTask validates a task label: at most MaxTask of [a-z0-9._-]. The empty string is valid and means that the
+// request has no task.
 func ParseTask(s string) (string, error) {
 	if len(s) > MaxTask {
 		return "", Invalid("sluice-task", "is %d bytes long, the bound is %d", len(s), MaxTask)
@@ -47,9 +47,8 @@ func ParseTask(s string) (string, error) {
 // Label is one key and value of sluice-labels.
 type Label struct{ Key, Value string }
 
-// ValidName reports, as an error that says how to mend it, whether s may name a
-// tenant, project, plan, pool, backend or provider: 1 to 64 of [a-z0-9._-],
-// starting with a letter or digit.
+// ValidName reports, as an error that says how to mend it, whether s may name a tenant, project, plan, pool,
+// backend or provider: 1 to 64 of [a-z0-9._-], starting with a letter or digit.
 func ValidName(s string) error {
 	if s == "" || len(s) > MaxTask {
 		return fmt.Errorf("a name has 1 to %d bytes, this one has %d", MaxTask, len(s))

@@ -19,9 +19,8 @@ type Price int64
 // perMillion divides a Price × count.
 const perMillion = 1_000_000
 
-// Cost accumulates Σ count × price in 128 bits, so that an entry is rounded
-// once. The zero value is an empty sum. Counts and prices must not be negative;
-// negative ones count as zero. A sum beyond 128 bits saturates.
+// Cost accumulates Σ count × price in 128 bits, so that an entry is rounded once. The zero value is an empty sum.
+// Counts and prices must not be negative; negative ones count as zero. A sum beyond 128 bits saturates.
 type Cost struct{ hi, lo uint64 }
 
 // Add adds n units at price p.
@@ -38,8 +37,8 @@ func (c *Cost) Add(n int64, p Price) {
 	}
 }
 
-// Scale multiplies the sum by num/den, for discounts and uplifts, rounding the
-// 128-bit remainder towards zero. den must be positive.
+// Scale multiplies the sum by num/den, for discounts and uplifts, rounding the 128-bit remainder towards zero. den
+// must be positive.
 func (c *Cost) Scale(num, den uint64) {
 	hi1, lo := bits.Mul64(c.lo, num)
 	hi2, mid := bits.Mul64(c.hi, num)
@@ -62,8 +61,7 @@ func (c Cost) Up() Nano {
 	return saturate(q)
 }
 
-// Even is the sum in nano-dollars rounded half to even: what a settlement
-// charges.
+// Even is the sum in nano-dollars rounded half to even: what a settlement charges.
 func (c Cost) Even() Nano {
 	q, r := c.div()
 	if r > perMillion/2 || r == perMillion/2 && q&1 == 1 {
@@ -83,8 +81,7 @@ func saturate(q uint64) Nano {
 	return Nano(min(q, 1<<63-1))
 }
 
-// String prints dollars with as many of nine decimals as are needed, at least
-// two: $1.00, $0.000123456.
+// String prints dollars with as many of nine decimals as are needed, at least two: $1.00, $0.000123456.
 func (n Nano) String() string {
 	sign := ""
 	u := uint64(n)
@@ -98,8 +95,8 @@ func (n Nano) String() string {
 	return sign + "$" + strconv.FormatUint(u/uint64(Dollar), 10) + "." + frac
 }
 
-// ParseMoney reads "$1.50", "1.50" or "0.000000001" exactly; more than nine
-// decimals, a sign, or an amount beyond 9.2 billion dollars is an error.
+// ParseMoney reads "$1.50", "1.50" or "0.000000001" exactly; more than nine decimals, a sign, or an amount beyond
+// 9.2 billion dollars is an error.
 func ParseMoney(s string) (Nano, error) {
 	t := strings.ReplaceAll(strings.TrimPrefix(strings.TrimSpace(s), "$"), "_", "")
 	whole, frac, dot := strings.Cut(t, ".")

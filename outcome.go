@@ -19,8 +19,8 @@ func (o Outcome) String() string                { return enumText(outcomeNames, 
 func (o Outcome) MarshalText() ([]byte, error)  { return []byte(o.String()), nil }
 func (o *Outcome) UnmarshalText(b []byte) error { return enumParse("outcome", outcomeNames, b, o) }
 
-// Reason says why a request ended as it did: the same word in the error body,
-// the sluice-reason header, metrics, the log line and the ledger.
+// Reason says why a request ended as it did: the same word in the error body, the sluice-reason header, metrics,
+// the log line and the ledger.
 type Reason uint8
 
 // The reasons. They are appended to, never renamed.

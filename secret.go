@@ -6,8 +6,8 @@ import (
 	"log/slog"
 )
 
-// Secret is a credential that cannot print itself: every formatting, marshalling
-// and logging path yields "***". Only Reveal gives it out.
+// Secret is a credential that cannot print itself: every formatting, marshalling and logging path yields "***".
+// Only Reveal gives it out.
 type Secret struct{ value string }
 
 const redacted = "***"

@@ -12,9 +12,8 @@ type Principal struct {
 	Policy  *Policy
 }
 
-// Policy is what applies to one key: its plan, narrowed by what tenant, project
-// and key say themselves. It is immutable and shared by all requests of the
-// key; a change of the plan is a new Policy.
+// Policy is what applies to one key: its plan, narrowed by what tenant, project and key say themselves. It is
+// immutable and shared by all requests of the key; a change of the plan is a new Policy.
 type Policy struct {
 	Plan      PlanID
 	Class     Class     // the class of a request that asks for none

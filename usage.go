@@ -1,7 +1,7 @@
 package sluice
 
-// Usage is what an attempt really took, in disjoint token classes: their sum is
-// the provider's total. See docs/settlement.md for how each exit fills it.
+// Usage is what an attempt really took, in disjoint token classes: their sum is the provider's total. See
+// docs/settlement.md for how each exit fills it.
 type Usage struct {
 	Input        Tokens // uncached text input
 	CacheRead    Tokens // input served from the provider's prefix cache
@@ -14,6 +14,7 @@ type Usage struct {
 
 	ToolCalls   int64 // tool calls in the answer
 	WebSearches int64 // server-side web searches, billed by the call
+	Units       int64 // of what the operation is billed by beside tokens: images, seconds, characters or searches
 
 	ServiceTier string // the tier that the provider says it served, which is the one billed; empty for the default
 	Source      UsageSource
@@ -40,10 +41,17 @@ func (u *Usage) Add(v Usage) {
 	case trust[v.Source] < trust[u.Source]:
 		u.Source = v.Source
 	}
-	u.Input, u.CacheRead = u.Input+v.Input, u.CacheRead+v.CacheRead
-	u.CacheWrite, u.CacheWrite1h = u.CacheWrite+v.CacheWrite, u.CacheWrite1h+v.CacheWrite1h
-	u.AudioInput, u.AudioOutput, u.Output, u.Reasoning = u.AudioInput+v.AudioInput, u.AudioOutput+v.AudioOutput, u.Output+v.Output, u.Reasoning+v.Reasoning
-	u.ToolCalls, u.WebSearches = u.ToolCalls+v.ToolCalls, u.WebSearches+v.WebSearches
+	u.Input += v.Input
+	u.CacheRead += v.CacheRead
+	u.CacheWrite += v.CacheWrite
+	u.CacheWrite1h += v.CacheWrite1h
+	u.AudioInput += v.AudioInput
+	u.Output += v.Output
+	u.Reasoning += v.Reasoning
+	u.AudioOutput += v.AudioOutput
+	u.ToolCalls += v.ToolCalls
+	u.WebSearches += v.WebSearches
+	u.Units += v.Units
 	u.Anomalous = u.Anomalous || v.Anomalous
 	if v.ServiceTier != "" {
 		u.ServiceTier = v.ServiceTier

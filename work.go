@@ -3,8 +3,8 @@ package sluice
 // Tokens counts tokens of a model's own tokenizer.
 type Tokens int64
 
-// Work is the shape of one request before it runs. All figures are for one
-// attempt. It holds no true output length and no body.
+// Work is the shape of one request before it runs. All figures are for one attempt. It holds no true output length
+// and no body.
 type Work struct {
 	Input       Tokens // estimated input, learned ratio applied
 	InputBound  Tokens // never less than the input that can be billed; hard spend holds it
@@ -13,6 +13,8 @@ type Work struct {
 	OutputHold  Tokens // learned upper quantile of output, at most OutputBound: what rates, KV and soft spend hold
 	OutputBound Tokens // the client's bound × n, or the model's: what hard spend holds
 	Searches    int64  // most searches of the web that the provider may run: hard spend holds their fee
+
+	Units, UnitsBound int64 // of what the operation is billed by beside tokens (images, seconds, …): expected, and the most
 }
 
 // KV is the key-value memory that the request is expected to need, in tokens.
@@ -21,8 +23,8 @@ func (w Work) KV() Tokens { return w.Input + w.OutputHold }
 // Dimension is what a limit counts.
 type Dimension uint8
 
-// The dimensions. The first three are rates, the next two gauges, spend is a
-// budget; the last two bound runs alone.
+// The dimensions. The first three are rates, the next two gauges, spend is a budget; the last two bound runs
+// alone.
 const (
 	Requests Dimension = iota
 	InputTokens
@@ -49,8 +51,8 @@ func (d Dimension) Gauge() bool { return d == Concurrency || d == KVTokens }
 // Scope is whose limit it is.
 type Scope uint8
 
-// The scopes, narrowest caller first, then those that callers share. A
-// rejection names the limit with the longest wait; of equal ones the first here.
+// The scopes, narrowest caller first, then those that callers share. A rejection names the limit with the longest
+// wait; of equal ones the first here.
 const (
 	ScopeKey  Scope = iota
 	ScopeUser       // tenant × end-user label
@@ -76,10 +78,9 @@ func (s *Scope) UnmarshalText(b []byte) error { return enumParse("scope", scopeN
 // Window is the period over which a rate or budget counts.
 type Window uint8
 
-// The windows. Requests and tokens per second or minute are token buckets with
-// a burst of one window's amount. Every hour, day and month is a fixed UTC
-// window whose identity is part of the counter's key, so that a reset is not a
-// job. A run's window is the run.
+// The windows. Requests and tokens per second or minute are token buckets with a burst of one window's amount.
+// Every hour, day and month is a fixed UTC window whose identity is part of the counter's key, so that a reset is
+// not a job. A run's window is the run.
 const (
 	NoWindow Window = iota // gauges
 	PerSecond

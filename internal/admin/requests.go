@@ -89,6 +89,7 @@ type Charge struct {
 	Tokens          map[string]sluice.Tokens `json:"tokens" doc:"By disjoint class; classes of zero are left out"`
 	ToolCalls       int64                    `json:"tool_calls,omitempty"`
 	WebSearches     int64                    `json:"web_searches,omitempty"`
+	Units           int64                    `json:"units,omitempty" doc:"What the operation is billed by beside tokens: images, seconds of audio, characters or searches"`
 	Source          string                   `json:"usage_source" enum:"none,estimated,estimated_time,counted,drained,reported"`
 	Anomalous       bool                     `json:"anomalous,omitempty"`
 	ServiceTier     string                   `json:"service_tier,omitempty"`
@@ -96,7 +97,7 @@ type Charge struct {
 	CostNanodollars int64                    `json:"cost_nanodollars"`
 	BudgetCost      string                   `json:"budget_cost,omitempty" doc:"What a hard budget was charged, where it is more"`
 	PriceVersion    string                   `json:"price_version,omitempty"`
-	Rates           map[string]string        `json:"rates,omitempty" doc:"Of an attempt: what a million of each class that was used is charged, as it was settled; web_search and request count calls"`
+	Rates           map[string]string        `json:"rates,omitempty" doc:"Of an attempt: what a million of each class that was used is charged, as it was settled; web_search, request, image, second, character and search count those"`
 }
 
 // Attempt is one call to one backend.
@@ -198,7 +199,7 @@ type RefusalFigure struct {
 
 func chargeOf(u *sluice.Usage, cost, high sluice.Nano, version string) Charge {
 	c := Charge{
-		Tokens: map[string]sluice.Tokens{}, ToolCalls: u.ToolCalls, WebSearches: u.WebSearches, Source: u.Source.String(), Anomalous: u.Anomalous,
+		Tokens: map[string]sluice.Tokens{}, ToolCalls: u.ToolCalls, WebSearches: u.WebSearches, Units: u.Units, Source: u.Source.String(), Anomalous: u.Anomalous,
 		ServiceTier: u.ServiceTier, Cost: cost.String(), CostNanodollars: int64(cost), PriceVersion: version,
 	}
 	if high > cost {

@@ -40,6 +40,7 @@ type Figures struct {
 	AudioOutput     sluice.Tokens `json:"audio_output_tokens"`
 	ToolCalls       int64         `json:"tool_calls"`
 	WebSearches     int64         `json:"web_searches"`
+	Units           int64         `json:"units" doc:"What was billed by another unit than tokens: images, seconds of audio, characters, searches of a reranker"`
 	Estimated       int64         `json:"estimated" doc:"Attempts whose usage the provider did not fully report"`
 	Anomalous       int64         `json:"anomalous" doc:"Attempts whose reported usage was impossible and clamped"`
 	Late            int64         `json:"late" doc:"Attempts settled after their hold had expired"`
@@ -52,7 +53,7 @@ func figuresOf(t *ledger.Totals) Figures {
 		Requests: t.Requests, Attempts: t.Attempts,
 		Input: t.Input, CacheRead: t.CacheRead, CacheWrite: t.CacheWrite + t.CacheWrite1h, AudioInput: t.AudioInput,
 		Output: t.Output, Reasoning: t.Reasoning, AudioOutput: t.AudioOutput,
-		ToolCalls: t.ToolCalls, WebSearches: t.WebSearches, Estimated: t.Estimated, Anomalous: t.Anomalous, Late: t.Late,
+		ToolCalls: t.ToolCalls, WebSearches: t.WebSearches, Units: t.Units, Estimated: t.Estimated, Anomalous: t.Anomalous, Late: t.Late,
 		CostNanodollars: int64(t.Cost), Cost: t.Cost.String(),
 	}
 }
@@ -69,6 +70,7 @@ func (f *Figures) add(o *Figures) {
 	f.AudioOutput += o.AudioOutput
 	f.ToolCalls += o.ToolCalls
 	f.WebSearches += o.WebSearches
+	f.Units += o.Units
 	f.Estimated += o.Estimated
 	f.Anomalous += o.Anomalous
 	f.Late += o.Late

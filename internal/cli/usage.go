@@ -140,6 +140,7 @@ var usageMore = []usageCell{
 	{"audio_output", func(f *admin.Figures) string { return count(f.AudioOutput) }},
 	{"tool_calls", func(f *admin.Figures) string { return count(f.ToolCalls) }},
 	{"web_searches", func(f *admin.Figures) string { return count(f.WebSearches) }},
+	{"units", func(f *admin.Figures) string { return count(f.Units) }},
 	{"anomalous", func(f *admin.Figures) string { return count(f.Anomalous) }},
 	{"late", func(f *admin.Figures) string { return count(f.Late) }},
 }

@@ -19,15 +19,56 @@ type Rates struct {
 	WebSearch    *Money `json:"web_search,omitempty" jsonschema:"price of a million calls of the provider's web search; free if left out"`
 }
 
-// Price is Rates, or the word free.
+// UnitPrice is what a model costs that is not billed by tokens: one of them.
+type UnitPrice struct {
+	Image     *Money `json:"image,omitempty" jsonschema:"price of an image"`
+	Second    *Money `json:"second,omitempty" jsonschema:"price of a second of audio that is transcribed or translated"`
+	Character *Money `json:"character,omitempty" jsonschema:"price of a character that is spoken"`
+	Search    *Money `json:"search,omitempty" jsonschema:"price of a search of a reranker"`
+}
+
+// mostEach is the most that one may cost.
+const mostEach = Money(1000_000_000_000)
+
+// by is the unit and its price.
+func (u *UnitPrice) by() (price.Unit, *Money) {
+	for unit, m := range [...]*Money{price.Image: u.Image, price.Second: u.Second, price.Character: u.Character, price.Search: u.Search} {
+		if m != nil {
+			return price.Unit(unit), m
+		}
+	}
+	return price.NoUnit, nil
+}
+
+// Price is Rates, a UnitPrice, or the word free.
 type Price struct {
 	Free bool
 	Rates
+	unit *UnitPrice // in the place of Rates
 }
 
 func (p *Price) decodeNode(d *decoder, n node, path string) {
-	if _, ok := d.asMapping(n); ok {
-		d.into(n, &p.Rates, path)
+	if list, ok := d.asMapping(n); ok {
+		unit := ""
+		for _, v := range list {
+			switch key := v.Key.String(); key {
+			case "image", "second", "character", "search":
+				unit = key
+			}
+		}
+		if unit == "" {
+			d.into(n, &p.Rates, path)
+			return
+		}
+		p.unit = new(UnitPrice)
+		d.into(n, p.unit, path)
+		by, each := p.unit.by()
+		if each != nil && *each > mostEach {
+			d.report(nodePos(n), path, "the price is that of one: $0.04", "is more than $1000 for one")
+		}
+		if by == price.NoUnit || len(list) > 1 {
+			d.report(nodePos(n), path, "write {"+unit+": $0.04} alone; a model that is billed by tokens has {input: $5, output: $40}", "is no price by the %s alone", unit)
+		}
 		return
 	}
 	if text, ok := d.scalar(n, path); ok {
@@ -35,7 +76,7 @@ func (p *Price) decodeNode(d *decoder, n node, path string) {
 			p.Free = true
 			return
 		}
-		d.report(nodePos(n), path, "write {input: $0.10, output: $0.40}, in dollars per million tokens, or free", "%q is not a price list", text)
+		d.report(nodePos(n), path, "write {input: $0.10, output: $0.40}, in dollars per million tokens, {image: $0.04} or the like, or free", "%q is not a price list", text)
 	}
 }
 
@@ -43,6 +84,9 @@ func (p *Price) decodeNode(d *decoder, n node, path string) {
 func (p Price) MarshalJSON() ([]byte, error) {
 	if p.Free {
 		return []byte(`"free"`), nil
+	}
+	if p.unit != nil {
+		return marshal(p.unit)
 	}
 	return marshal(p.Rates)
 }
@@ -62,14 +106,24 @@ func (p *Price) row(provider, model, version string) *price.Row {
 		return sluice.Price(*m)
 	}
 	r := p.Rates
-	if p.Free {
+	if p.Free || p.unit != nil {
 		r = Rates{}
 	}
-	return &price.Row{Provider: provider, Model: model, Version: version, WebSearch: given(r.WebSearch), Rates: price.Rates{
+	out := &price.Row{Provider: provider, Model: model, Version: version, WebSearch: given(r.WebSearch), Rates: price.Rates{
 		Input: given(&r.Input), Output: given(&r.Output),
 		CacheRead: given(r.CacheRead), CacheWrite: given(r.CacheWrite), CacheWrite1h: given(r.CacheWrite1h),
 		AudioInput: given(r.AudioInput), Reasoning: given(r.Reasoning), AudioOutput: given(r.AudioOutput),
 	}}
+	if p.unit != nil {
+		var each *Money
+		if out.Per, each = p.unit.by(); each == nil {
+			return nil // reported
+		}
+		if out.Unit = given(each); out.Unit > 0 {
+			out.Unit *= 1_000_000
+		}
+	}
+	return out
 }
 
 // UnknownPrice says what happens to a request whose backend has no price: the

@@ -91,6 +91,10 @@ func typeSchemas() map[reflect.Type]*jsonschema.Schema {
 	if r, err := jsonschema.For[Rates](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{reflect.TypeFor[Money](): money()}}); err == nil {
 		rates = r
 	}
+	units := &jsonschema.Schema{}
+	if u, err := jsonschema.For[UnitPrice](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{reflect.TypeFor[Money](): money()}}); err == nil {
+		units = u
+	}
 	ceiling := &jsonschema.Schema{Type: "object", Required: []string{"ceiling"}, Properties: map[string]*jsonschema.Schema{"ceiling": rates}, AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}}}
 	plainFallback := &jsonschema.Schema{}
 	type fallback Fallback // without its method
@@ -132,7 +136,7 @@ func typeSchemas() map[reflect.Type]*jsonschema.Schema {
 		reflect.TypeFor[ForeignIDs]():   words(ForeignIDs("").words()...),
 		reflect.TypeFor[Limits]():       limits,
 		reflect.TypeFor[RunLimits]():    run,
-		reflect.TypeFor[Price]():        {AnyOf: []*jsonschema.Schema{words("free"), rates}},
+		reflect.TypeFor[Price]():        {AnyOf: []*jsonschema.Schema{words("free"), rates, units}},
 		reflect.TypeFor[Drain]():        drainSchema(),
 		reflect.TypeFor[UnknownPrice](): {AnyOf: []*jsonschema.Schema{words("refuse"), ceiling}},
 		reflect.TypeFor[ModelPool]():    {AnyOf: []*jsonschema.Schema{{Type: "string"}, plainPool}},
@@ -340,6 +344,12 @@ func Reference() []byte {
 			title = "Prices: `" + s.path + "`, and every `price` and `ceiling`"
 		}
 		s.write(&b, title)
+		if s.t == reflect.TypeFor[Price]() {
+			b.WriteString("\nOr, of a model that is not billed by tokens, one of these, which is the price of one and not of a million:\n\n| field | meaning |\n|---|---|\n")
+			for _, f := range reflect.VisibleFields(reflect.TypeFor[UnitPrice]()) {
+				fmt.Fprintf(&b, "| `%s` | %s |\n", fieldName(f), f.Tag.Get("jsonschema"))
+			}
+		}
 	}
 	b.WriteString("\n## Hosted providers without a file\n\nA gateway that is started without a file offers these where the variable is set:\n\n| variable | provider | models |\n|---|---|---|\n")
 	for _, h := range hostedProviders {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"sluice"
+	"sluice/internal/price"
 	"sluice/internal/quota"
 	"sluice/internal/route"
 )
@@ -25,6 +26,7 @@ type Call struct {
 	Least     sluice.Tokens  // the smallest Work.OutputBound that is worth the request: below it a budget refuses and does not clamp. 0 takes MinOutput
 	Bytes     int64          // body size: a queue is bounded by bytes too
 	MaxWait   time.Duration  // longest wait in a queue; 0 does not queue, negative takes the policy's or the pool's
+	Billing   price.Billing  // how it may be billed: only backends that have a price for that are eligible
 	Free      bool           // counts requests only: no tokens, no spend, no gauge; a slot of a backend for the attempt (count_tokens)
 	Streaming bool           // its activity renews its hold
 	Choices   int64          // answers that are generated side by side; 0 is 1

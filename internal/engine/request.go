@@ -163,7 +163,7 @@ func (r *request) under(m *route.Model) {
 // ask is what the request asks of the backends of a pool.
 func (r *request) ask(p *pool) route.Ask {
 	return route.Ask{
-		Dialect: r.call.Dialect, Others: r.call.Others, Needs: r.call.Needs, Policy: r.call.Principal.Policy, Work: r.call.Work, Free: r.call.Free,
+		Dialect: r.call.Dialect, Others: r.call.Others, Needs: r.call.Needs, Policy: r.call.Principal.Policy, Work: r.call.Work, Billing: r.call.Billing, Free: r.call.Free,
 		Risk: r.call.Risk, MaxRisk: r.risks[p.id], Pin: r.call.Pin,
 	}
 }

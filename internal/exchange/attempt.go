@@ -143,8 +143,13 @@ func (t *turn) prepare(ctx context.Context, a *attempt) (req outgoing, ok bool) 
 	path, header := t.address(a, &edit)
 	t.kept = t.kept || a.target.KeepsBody()
 	req = outgoing{dropped: t.dropped(a, edit), Request: upstream.Request{
-		Path: path, Pieces: a.target.Said(a.pieces(edit)), Header: header, Stream: t.r.Head.Stream, Key: a.place.Key,
+		Path: path, Pieces: a.pieces(edit), Header: header, Stream: t.r.Head.Stream, Key: a.place.Key, Any: a.said.Op.Aside(),
 	}}
+	if a.said.Op.Form() {
+		req.Type = t.r.Header["Content-Type"]
+	} else {
+		req.Pieces = a.target.Said(req.Pieces)
+	}
 	a.sent = true
 	a.times.sent = time.Now()
 	return req, true
@@ -322,6 +327,9 @@ func (t *turn) whole(ctx context.Context, a *attempt, ans *upstream.Answer) {
 		a.drained = true
 		return
 	}
+	if a.said.Op.Aside() {
+		t.head.Type = ans.Header.Get("Content-Type")
+	}
 	t.keeps(a)
 	t.finish(a, nil)
 	if err := t.client.Answer(t.head, out); err != nil {
@@ -357,8 +365,9 @@ func (t *turn) dispatch(a *attempt) ledger.Dispatch {
 	b := a.place.Backend
 	u := sluice.Usage{Source: sluice.UsageNone}
 	if !t.r.Free {
-		u = sluice.Usage{Input: a.input, Output: t.plan.work.Output, Source: sluice.UsageEstimated}
+		u = sluice.Usage{Input: a.input, Output: t.plan.work.Output, Units: t.plan.work.Units, Source: sluice.UsageEstimated}
 		if a.lostBound() {
+			u.Units = t.plan.work.UnitsBound
 			u.Input, u.Output = t.plan.work.InputBound, t.held(a)
 		}
 	}

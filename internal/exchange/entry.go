@@ -86,6 +86,7 @@ func withRates(detail []byte, a *attempt, u *sluice.Usage) []byte {
 		{"reasoning", int64(u.Reasoning), rates.Reasoning},
 		{"audio_output", int64(u.AudioOutput), rates.AudioOutput},
 		{"web_search", u.WebSearches, row.WebSearch},
+		{row.Per.String(), u.Units, row.Unit},
 		{"request", int64(max(row.Request, 0)), row.Request},
 	} {
 		if c.n <= 0 {

@@ -6,6 +6,7 @@ import (
 	"sluice"
 	"sluice/internal/engine"
 	"sluice/internal/estimate"
+	"sluice/internal/price"
 	"sluice/internal/route"
 	"sluice/internal/wire"
 )
@@ -44,14 +45,15 @@ func (t *turn) call() (engine.Call, *sluice.Error) {
 		w.Searches = max(h.Searches, 0)
 		w.InputBound *= sluice.Tokens(1 + max(h.ServerUses, 0))
 	}
-	if h.Op.Generates() {
+	w.Units, w.UnitsBound = h.Units, h.UnitsBound
+	if h.Op.Generates() || all.tokens && h.Op.Outputs() {
 		w = t.withOutput(w, all)
 	}
 	t.plan.work = w
 	c := engine.Call{
 		ID: r.ID, Principal: r.Principal, Model: sluice.ModelID(h.Model), Dialect: string(h.Op.Dialect()), Others: t.routes(), Needs: h.Needs,
 		Class: r.Class, Risk: t.risk(), Task: r.Task, Work: w, Least: t.plan.least, Bytes: int64(len(r.Body)), MaxWait: r.MaxWait,
-		Free: r.Free, Streaming: h.Stream, Choices: int64(t.choices()), RunLimits: r.RunLimits, Session: r.Session,
+		Billing: h.Billing(), Free: r.Free, Streaming: h.Stream, Choices: int64(t.choices()), RunLimits: r.RunLimits, Session: r.Session,
 		Pin: t.pin, Single: h.ServerTools > 0 || h.Unbounded || h.Stores || len(h.Refs) > 0, // it may act elsewhere, or names what only one provider has
 		Counted: t.showsAll(table, m), Prefix: t.prefix(table, m, w.Input),
 	}
@@ -157,6 +159,7 @@ type reach struct {
 	input  sluice.Tokens // bound
 	output sluice.Tokens // bound
 	named  sluice.Tokens // the largest max_output; 0 if none says
+	tokens bool          // one is billed by tokens, not by another unit
 }
 
 func (t *turn) reach(table *route.Table, m *route.Model) (all reach) {
@@ -173,6 +176,8 @@ func (t *turn) reach(table *route.Table, m *route.Model) (all reach) {
 		}
 		if b != nil {
 			all.named = max(all.named, b.MaxOutput)
+			row := b.Row()
+			all.tokens = all.tokens || row != nil && row.Per == price.NoUnit
 		}
 	}
 	permitted(table, m, t.r.Principal.Policy, t.risk(), func(b *route.Backend) bool {
@@ -213,7 +218,9 @@ func (t *turn) withOutput(w sluice.Work, all reach) sluice.Work {
 	}
 	per = max(per, 1)
 	w.OutputBound = per*n + h.Prediction
-	t.plan.least = min(per, engine.MinOutput)*n + h.Prediction
+	if t.plan.least = min(per, engine.MinOutput)*n + h.Prediction; h.Op.Aside() {
+		t.plan.least = w.OutputBound // nothing that it is told makes it less
+	}
 	t.x.mu.Lock()
 	defer t.x.mu.Unlock()
 	w.Output, w.OutputHold = t.x.o.Learned.Output(t.key(t.plan.backend), w.OutputBound)
@@ -286,7 +293,7 @@ func (t *turn) learn(a *attempt, u sluice.Usage) {
 	if !t.r.Head.Exact && a.raw > 0 && u.InputTotal() > 0 {
 		x.o.Learned.ObserveInput(k, a.raw, u.InputTotal())
 	}
-	if t.r.Head.Op.Generates() {
+	if op := t.r.Head.Op; op.Generates() || op.Outputs() && u.OutputTotal() > 0 {
 		if x.o.Hooks.Output != nil {
 			x.o.Hooks.Output(sluice.ModelID(t.r.Head.Model), t.plan.work.Output, u.OutputTotal())
 		}

@@ -38,6 +38,7 @@ type Head struct {
 	Grant    engine.Grant // of the attempt that answers
 	Queued   time.Duration
 	Dropped  string // for sluice-dropped, empty if nothing was changed
+	Type     string // of an answer in one piece; empty is JSON
 }
 
 // Client takes the answer. It is called from Run's goroutine alone. Its errors

@@ -29,6 +29,9 @@ func (t *turn) took(a *attempt) sluice.Usage {
 		if a.call.left() != nil && u.Source == sluice.UsageReported {
 			u.Source = sluice.UsageDrained
 		}
+		if u.Units == 0 { // it tells tokens alone
+			u.Units = t.r.Head.Units
+		}
 		return u
 	}
 	if !a.sent || a.refused {
@@ -44,7 +47,7 @@ func (t *turn) took(a *attempt) sluice.Usage {
 		return u
 	}
 	if u.Source == sluice.UsageEstimated && a.tap.Delivered() == 0 && a.lostBound() {
-		u.Input, u.Output = t.plan.work.InputBound, t.bound(a)
+		u.Input, u.Output, u.Units = t.plan.work.InputBound, t.bound(a), t.plan.work.UnitsBound
 		return u
 	}
 	return t.withUnseen(a, u)
@@ -72,7 +75,7 @@ func (a *attempt) lostBound() bool { return a.target != nil && a.target.LostBoun
 func (t *turn) seen(a *attempt) sluice.Usage {
 	u, ok := a.tap.Partial()
 	if !ok {
-		u = sluice.Usage{Input: a.input, Source: sluice.UsageEstimated}
+		u = sluice.Usage{Input: a.input, Units: t.r.Head.Units, Source: sluice.UsageEstimated}
 	}
 	covered := a.tap.Covered()
 	if tail := t.counted(a, a.tap.Delivered()-covered); covered > 0 {

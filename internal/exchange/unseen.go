@@ -35,6 +35,7 @@ func (t *times) end() {
 // as far; one that told of an error has ended there.
 func (t *turn) withUnseen(a *attempt, u sluice.Usage) sluice.Usage {
 	if !t.r.Head.Op.Generates() {
+		u.Output = max(u.Output, t.plan.work.Output)
 		return u
 	}
 	stops := a.place.Backend.StopsOnCancel

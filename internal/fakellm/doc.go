@@ -4,7 +4,7 @@
 // # Model
 //
 // A [Server] speaks the OpenAI surface (chat completions, completions,
-// embeddings, models), the Anthropic surface (messages, count_tokens, models;
+// embeddings, images, audio, moderations, rerank, models), the Anthropic surface (messages, count_tokens, models;
 // versions 2023-06-01 and 2026-10-21), the Gemini surface (generateContent, streamed
 // as events, countTokens, models) and what a vLLM engine adds (/metrics,
 // /health, /tokenize, max_model_len, continuous_usage_stats, load headers).

@@ -97,6 +97,9 @@ func (s *Server) routes() {
 		s.mux.HandleFunc("POST "+version+"/models/{rest...}", s.askGemini)
 	}
 	s.mux.HandleFunc("GET /v1beta/models", s.listGemini)
+	for path, answer := range asides {
+		s.mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) { s.aside(w, r, answer) })
+	}
 	s.mux.HandleFunc("GET /v1/models", s.listModels)
 	s.mux.HandleFunc("GET /v1/models/{model}", s.showModel)
 	s.mux.HandleFunc("GET /metrics", s.metrics)

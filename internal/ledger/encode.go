@@ -1,6 +1,8 @@
 package ledger
 
 import (
+	"strconv"
+
 	"sluice"
 )
 
@@ -189,7 +191,7 @@ func appendEntry(b []byte, e *Entry) []byte {
 	}
 	b = appendInt(b, int64(len(detail)))
 	b = append(b, detail...)
-	b = appendLast(b, string(e.Run), string(e.ShadowOf), e.Finish)
+	b = appendLast(b, string(e.Run), string(e.ShadowOf), e.Finish, few(e.Usage.Units))
 	return endFrame(b, start)
 }
 
@@ -246,5 +248,14 @@ func (d *decoder) entry() (e Entry) {
 	e.Run = sluice.RunID(d.last())
 	e.ShadowOf = sluice.RequestID(d.last())
 	e.Finish = d.last()
+	e.Usage.Units, _ = strconv.ParseInt(d.last(), 10, 64)
 	return e
+}
+
+// few is the text of a figure that is nearly always 0, which is empty.
+func few(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatInt(n, 10)
 }

@@ -129,7 +129,7 @@ type Totals struct {
 
 	Input, CacheRead, CacheWrite, CacheWrite1h, AudioInput sluice.Tokens
 	Output, Reasoning, AudioOutput                         sluice.Tokens
-	ToolCalls, WebSearches                                 int64
+	ToolCalls, WebSearches, Units                          int64
 
 	Cost     sluice.Nano
 	CostHigh sluice.Nano

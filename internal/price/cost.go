@@ -5,8 +5,8 @@ import (
 )
 
 // Cost is what the provider charges for u: every class at the rate of the
-// service tier and context tier that u was served in, plus web searches and,
-// if any token was billed, the price of a request, rounded once, half to even. Negative counts are taken as zero.
+// service tier and context tier that u was served in, plus web searches, units and,
+// if anything was billed, the price of a request, rounded once, half to even. Negative counts are taken as zero.
 func (r *Row) Cost(u sluice.Usage) sluice.Nano {
 	rates := r.RatesFor(u.ServiceTier, u.InputTotal())
 	var c sluice.Cost
@@ -19,7 +19,8 @@ func (r *Row) Cost(u sluice.Usage) sluice.Nano {
 	c.Add(int64(u.Reasoning), rates.Reasoning)
 	c.Add(int64(u.AudioOutput), rates.AudioOutput)
 	c.Add(u.WebSearches, r.WebSearch)
-	if u.Total() > 0 {
+	c.Add(u.Units, r.Unit)
+	if u.Total() > 0 || u.Units > 0 {
 		c.Add(1, r.Request)
 	}
 	return c.Even()

@@ -4,7 +4,8 @@
 //
 // A [Row] is what one provider asks for one model from one moment on. It has
 // base [Rates] per token class, context tiers that re-price the whole request,
-// variants by service tier, and fees per web search and per request. Rates resolve in this order:
+// variants by service tier, and fees per web search, per request and per [Unit] of what is
+// not billed by tokens alone: images, seconds of audio, characters, searches of a reranker. Rates resolve in this order:
 //
 //  1. The variant named by the usage's service tier, as the provider reported
 //     it. "fast" and "priority" name each other, because a provider that is
@@ -36,7 +37,7 @@
 //     settlement ([Row.Cost]), up for a hold.
 //   - [Row.HardHold] of a work is at least [Row.Cost] of every usage whose input
 //     is within the input bound, whose output is within the output bound and
-//     that has no more searches of the web, whatever class, context tier or
+//     that has no more searches of the web and no more units, whatever class, context tier or
 //     service tier it is billed in.
 //   - [Row.OutputWithin] is the exact inverse of HardHold in its output bound.
 //   - A [Book] never changes: a new price list is a new book with a new
@@ -45,6 +46,6 @@
 // # What it does not do
 //
 // It does not find a row by alias or by prefix (catalog does), it knows no
-// discounts for commitments, no price per second, image or character, and no
-// prices by the time of day. It decides no policy for an unpriced model.
+// discounts for commitments and no prices by the time of day, and one price for images
+// of all sizes. It decides no policy for an unpriced model.
 package price

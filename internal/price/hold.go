@@ -15,6 +15,7 @@ func (r *Row) SoftHold(w sluice.Work) sluice.Nano {
 	var c sluice.Cost
 	c.Add(int64(w.Input), rates.Input)
 	c.Add(int64(w.OutputHold), max(rates.Output, rates.Reasoning))
+	c.Add(w.Units, r.Unit)
 	c.Add(1, r.Request)
 	return c.Up()
 }
@@ -22,13 +23,14 @@ func (r *Row) SoftHold(w sluice.Work) sluice.Nano {
 // HardHold is never less than the cost of any usage within the bounds of w:
 // InputBound at the dearest input class, OutputBound at the dearest output class,
 // of every service tier and every context tier that the input can reach, and
-// Searches. Rounded up.
+// Searches and UnitsBound. Rounded up.
 func (r *Row) HardHold(w sluice.Work) sluice.Nano {
 	in, out := r.dearest(w.InputBound)
 	var c sluice.Cost
 	c.Add(int64(w.InputBound), in)
 	c.Add(int64(w.OutputBound), out)
 	c.Add(w.Searches, r.WebSearch)
+	c.Add(w.UnitsBound, r.Unit)
 	c.Add(1, r.Request)
 	return c.Up()
 }
@@ -44,9 +46,11 @@ func (r *Row) OutputWithin(w sluice.Work, budget sluice.Nano) sluice.Tokens {
 	needHi, needLo := bits.Mul64(uint64(max(w.InputBound, 0)), uint64(max(in, 0)))
 	needLo, carry := bits.Add64(needLo, uint64(max(r.Request, 0)), 0)
 	needHi += carry
-	feeHi, feeLo := bits.Mul64(uint64(max(w.Searches, 0)), uint64(max(r.WebSearch, 0)))
-	needLo, carry = bits.Add64(needLo, feeLo, 0)
-	needHi += feeHi + carry
+	for _, fee := range [...][2]int64{{w.Searches, int64(r.WebSearch)}, {w.UnitsBound, int64(r.Unit)}} {
+		feeHi, feeLo := bits.Mul64(uint64(max(fee[0], 0)), uint64(max(fee[1], 0)))
+		needLo, carry = bits.Add64(needLo, feeLo, 0)
+		needHi += feeHi + carry
+	}
 	lo, borrow := bits.Sub64(haveLo, needLo, 0)
 	hi, borrow := bits.Sub64(haveHi, needHi, borrow)
 	if borrow != 0 {

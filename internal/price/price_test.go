@@ -65,6 +65,7 @@ func TestCost(t *testing.T) {
 		{"everything inherits", bare, sluice.Usage{Input: 1, CacheRead: 1, CacheWrite: 1, CacheWrite1h: 1, AudioInput: 1, Output: 1, Reasoning: 1, AudioOutput: 1}, 5*3000 + 3*15_000},
 		{"a fee per request", &Row{Rates: Rates{Input: mills(1000), Output: mills(1000)}, Request: 12_000_000_000_000}, sluice.Usage{Input: 1, Output: 1}, 12_002_000},
 		{"no fee where nothing ran", &Row{Rates: Rates{Input: mills(1000), Output: mills(1000)}, Request: 12_000_000_000_000}, sluice.Usage{}, 0},
+		{"three images", &Row{Rates: Rates{Input: Free, Output: Free}, Per: Image, Unit: 40_000_000 * 1_000_000}, sluice.Usage{Units: 3}, 120_000_000},
 		{"free", &Row{Rates: Rates{Input: Free, Output: Free}}, sluice.Usage{Input: 1 << 40, CacheRead: 9, Output: 1 << 40}, 0},
 		{"half to even, down", &Row{Rates: Rates{Input: 500_000, Output: Free}}, sluice.Usage{Input: 1}, 0},
 		{"half to even, up", &Row{Rates: Rates{Input: 500_000, Output: Free}}, sluice.Usage{Input: 3}, 2},
@@ -141,6 +142,28 @@ func TestOutputWithin(t *testing.T) {
 	}
 }
 
+// A price of one kind prices nothing else: an image model is not charged as if it wrote.
+func TestPrices(t *testing.T) {
+	tokens, images := Row{Rates: Rates{Input: 1, Output: 1}}, Row{Per: Image, Unit: 1}
+	tests := []struct {
+		row  Row
+		b    Billing
+		want bool
+	}{
+		{tokens, Billing{}, true},
+		{tokens, Billing{Unit: Image, Tokens: true}, true},
+		{tokens, Billing{Unit: Character}, false},
+		{images, Billing{}, false},
+		{images, Billing{Unit: Image, Tokens: true}, true},
+		{images, Billing{Unit: Second, Tokens: true}, false},
+	}
+	for _, tt := range tests {
+		if got := tt.row.Prices(tt.b); got != tt.want {
+			t.Errorf("per %v, billed by %+v: got %v, want %v", tt.row.Per, tt.b, got, tt.want)
+		}
+	}
+}
+
 func TestValidate(t *testing.T) {
 	ok := Rates{Input: 1, Output: 1}
 	tests := []struct {
@@ -153,6 +176,8 @@ func TestValidate(t *testing.T) {
 		{"no input", Row{Rates: Rates{Output: 1}}, "input price is missing"},
 		{"no output", Row{Rates: Rates{Input: 1}}, "output price is missing"},
 		{"negative", Row{Rates: Rates{Input: -2, Output: 1}}, "negative"},
+		{"a unit without its price", Row{Rates: ok, Per: Image}, "go together"},
+		{"a unit's price for nothing", Row{Rates: ok, Unit: 1}, "go together"},
 		{"negative fee", Row{Rates: ok, WebSearch: -2}, "negative"},
 		{"tier at 0", Row{Rates: ok, Tiers: []Tier{{}}}, "ascend"},
 		{"tiers that fall", Row{Rates: ok, Tiers: []Tier{{AboveInput: 2}, {AboveInput: 1}}}, "ascend"},

@@ -35,6 +35,9 @@ var genRow = rapid.Custom(func(t *rapid.T) *Row {
 	r := &Row{Rates: genRates.Draw(t, "rates"), Tiers: genTiers.Draw(t, "tiers"), WebSearch: genPrice.Draw(t, "search"), Request: genPrice.Draw(t, "request")}
 	r.Rates.Input = or(r.Rates.Input, 1)
 	r.Rates.Output = or(r.Rates.Output, 1)
+	if r.Unit = genPrice.Draw(t, "unit"); r.Unit != 0 {
+		r.Per = Image
+	}
 	for _, name := range []string{"batch", "flex", "priority", "fast"} {
 		if rapid.Bool().Draw(t, name) {
 			if r.Variants == nil {
@@ -60,6 +63,7 @@ func within(t *rapid.T, w sluice.Work) sluice.Usage {
 		left -= *n
 	}
 	u.WebSearches = rapid.Int64Range(0, w.Searches).Draw(t, "searches")
+	u.Units = rapid.Int64Range(0, w.UnitsBound).Draw(t, "units")
 	left = w.OutputBound
 	for _, n := range []*sluice.Tokens{&u.Output, &u.Reasoning, &u.AudioOutput} {
 		*n = sluice.Tokens(rapid.Int64Range(0, int64(left)).Draw(t, "output"))
@@ -73,6 +77,7 @@ var genWork = rapid.Custom(func(t *rapid.T) sluice.Work {
 		InputBound:  sluice.Tokens(rapid.Int64Range(0, 2_000_000).Draw(t, "input bound")),
 		OutputBound: sluice.Tokens(rapid.Int64Range(0, 1_000_000).Draw(t, "output bound")),
 		Searches:    rapid.Int64Range(0, 100).Draw(t, "searches"),
+		UnitsBound:  rapid.Int64Range(0, 100_000).Draw(t, "units"),
 	}
 })
 
@@ -110,7 +115,7 @@ func TestCostIsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := genRow.Draw(t, "row")
 		u := within(t, sluice.Work{InputBound: 1 << 40, OutputBound: 1 << 40})
-		u.WebSearches = rapid.Int64Range(0, 1000).Draw(t, "searches")
+		u.WebSearches, u.Units = rapid.Int64Range(0, 1000).Draw(t, "searches"), rapid.Int64Range(0, 1000).Draw(t, "units")
 		if got, want := r.Cost(u), oracle(r, u); want.Cmp(big.NewInt(int64(got))) != 0 {
 			t.Fatalf("got %d, want %s", got, want)
 		}
@@ -169,7 +174,8 @@ func oracle(r *Row, u sluice.Usage) *big.Int {
 	add(int64(u.Reasoning), first(last.Reasoning, out))
 	add(int64(u.AudioOutput), first(last.AudioOutput, out))
 	add(u.WebSearches, r.WebSearch)
-	if u.Total() > 0 {
+	add(u.Units, r.Unit)
+	if u.Total() > 0 || u.Units > 0 {
 		add(1, r.Request)
 	}
 	q, rem := new(big.Int).QuoRem(sum, big.NewInt(1_000_000), new(big.Int))

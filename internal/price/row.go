@@ -41,6 +41,8 @@ type Row struct {
 	Variants  map[string][]Tier // by service tier ("batch", "flex", "priority"); the first has AboveInput 0
 	WebSearch sluice.Price      // per million calls; zero and Free cost nothing
 	Request   sluice.Price      // per million requests, on top of their tokens; zero and Free cost nothing
+	Per       Unit              // what it is billed by beside tokens
+	Unit      sluice.Price      // per million of those; zero and Free cost nothing
 }
 
 // Validate reports every way in which the row cannot price: no input or output
@@ -54,8 +56,11 @@ func (r *Row) Validate() error {
 	if r.Rates.Output == 0 {
 		errs = append(errs, errors.New("output price is missing: a free model says so explicitly"))
 	}
-	if r.WebSearch < Free || r.Request < Free {
+	if r.WebSearch < Free || r.Request < Free || r.Unit < Free {
 		errs = append(errs, errors.New("price per call is negative"))
+	}
+	if (r.Per == NoUnit) != (r.Unit == 0) {
+		errs = append(errs, errors.New("a unit and its price go together"))
 	}
 	errs = append(errs, r.Rates.validate("rates"))
 	errs = append(errs, validateTiers("tiers", r.Tiers, 1)...)

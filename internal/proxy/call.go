@@ -91,7 +91,7 @@ func (c *call) serve() {
 		c.reject(err)
 		return
 	}
-	c.head, err = wire.ScanIn(c.op, body, c.at)
+	c.head, err = c.scan(body)
 	if err != nil {
 		c.reject(err)
 		return
@@ -108,6 +108,14 @@ func (c *call) serve() {
 	}
 	c.space = nil
 	c.deliver(res)
+}
+
+// scan reads the head of the body.
+func (c *call) scan(body []byte) (*wire.Head, error) {
+	if c.op.Form() {
+		return wire.ScanForm(c.op, body, c.r.Header.Get("Content-Type"))
+	}
+	return wire.ScanIn(c.op, body, c.at)
 }
 
 // deliver tells the client what the exchange has not.

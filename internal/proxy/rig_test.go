@@ -63,6 +63,8 @@ type place struct {
 	maxRisk   sluice.Risk
 	keys      []string
 	slots     int64 // 0 is found
+	model     string
+	price     *price.Row // of one's own
 }
 
 // setup is what a rig is made of.
@@ -130,6 +132,12 @@ func newRig(t *testing.T, s setup) *rig {
 		b := &route.Backend{
 			ID: id, Provider: "p", Model: "up", Dialect: string(p.dialect), Weight: 1, Price: row, Context: 200_000, MaxOutput: 4096, StopsOnCancel: !p.runsOn,
 			Longest: s.longest, Domain: p.domain, Region: p.region, Lacks: p.lacks, MaxRisk: p.maxRisk, Capacity: route.Capacity{Concurrency: p.slots},
+		}
+		if p.model != "" {
+			b.Model = p.model
+		}
+		if p.price != nil {
+			b.Price = p.price
 		}
 		pool := main
 		if p.fallback {

@@ -190,7 +190,7 @@ func (s *sink) Answer(head *exchange.Head, body []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.c.answerHeader(s.c.w.Header(), head)
-	return s.send(head.Status, body)
+	return s.sendAs(head.Type, head.Status, body)
 }
 
 // own delivers an answer of the gateway's own.
@@ -248,11 +248,17 @@ func (s *sink) failWhole(e *sluice.Error, head *exchange.Head) {
 	s.send(status, body)
 }
 
-// send writes a whole JSON answer, each part under its own deadline. mu is held.
-func (s *sink) send(status int, body []byte) error {
+// send writes a whole JSON answer. mu is held.
+func (s *sink) send(status int, body []byte) error { return s.sendAs("", status, body) }
+
+// sendAs writes a whole answer of a type, each part under its own deadline. An empty
+// one is JSON. mu is held.
+func (s *sink) sendAs(kind string, status int, body []byte) error {
 	s.committed = true
 	h := s.c.w.Header()
-	h["Content-Type"] = typeJSON
+	if h["Content-Type"] = typeJSON; kind != "" {
+		h["Content-Type"] = []string{kind}
+	}
 	s.c.values.set(h, "Content-Length", strconv.Itoa(len(body)))
 	s.c.w.WriteHeader(status)
 	for {

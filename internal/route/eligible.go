@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"sluice"
+	"sluice/internal/price"
 )
 
 // Left is why a backend was left out of a choice; empty for the one chosen. The
@@ -51,8 +52,9 @@ type Ask struct {
 	Risk    sluice.Risk    // its label: see sluice.Policy.Raise
 	MaxRisk sluice.Risk    // the highest that the pool takes for the model; RiskNone is no bound
 	Work    sluice.Work
-	Free    bool // nothing is billed
-	Pin     *Pin // where what it refers to is kept; nil if it refers to nothing
+	Billing price.Billing // how it may be billed
+	Free    bool          // nothing is billed
+	Pin     *Pin          // where what it refers to is kept; nil if it refers to nothing
 }
 
 // Translation is a request in another dialect than the client's.
@@ -143,10 +145,16 @@ func Eligible(b *Backend, a *Ask) Left {
 		return LeftLacks
 	case a.Work.Input > b.LongestInput():
 		return LeftContext
-	case !a.Free && b.Row() == nil:
+	case !a.Free && !b.prices(a.Billing):
 		return LeftUnpriced
 	}
 	return Chosen
+}
+
+// prices reports whether what is billed so has a price here, or a ceiling.
+func (b *Backend) prices(by price.Billing) bool {
+	row := b.Row()
+	return row != nil && row.Prices(by)
 }
 
 // Permitted tells whether a caller's requests may go to the backend at all: its

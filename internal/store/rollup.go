@@ -53,6 +53,7 @@ var measures = []measure{
 	tokens("audio_output", func(e *ledger.Entry) int64 { return int64(e.Usage.AudioOutput) }, func(t *ledger.Totals) any { return &t.AudioOutput }),
 	tokens("tool_calls", func(e *ledger.Entry) int64 { return e.Usage.ToolCalls }, func(t *ledger.Totals) any { return &t.ToolCalls }),
 	tokens("web_searches", func(e *ledger.Entry) int64 { return e.Usage.WebSearches }, func(t *ledger.Totals) any { return &t.WebSearches }),
+	tokens("units", func(e *ledger.Entry) int64 { return e.Usage.Units }, func(t *ledger.Totals) any { return &t.Units }),
 	tokens("cost", func(e *ledger.Entry) int64 { return int64(e.Cost) }, func(t *ledger.Totals) any { return &t.Cost }),
 	tokens("cost_high", func(e *ledger.Entry) int64 { return int64(e.CostHigh) }, func(t *ledger.Totals) any { return &t.CostHigh }),
 	{

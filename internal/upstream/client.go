@@ -98,6 +98,8 @@ type Request struct {
 	Pieces [][]byte    // the body in pieces, where Body is nil
 	Header http.Header // the client's; those that may pass are sent
 	Stream bool        // events are expected
+	Type   []string    // Content-Type of the body; nil is that of JSON
+	Any    bool        // the answer may be of another type than JSON
 	// Sent, if it is not nil, is set when the backend may have begun to know of it.
 	Sent *atomic.Bool
 	Key  string // a name of the target's Keys or Logins; another, or none, takes the target's own

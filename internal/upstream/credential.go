@@ -134,7 +134,7 @@ func (t *Target) letter(r *Request) *letter {
 	if method == "" {
 		method = http.MethodPost
 	}
-	return &letter{method: method, url: t.url(r.Path), header: t.header(r.Header, r.Stream), pieces: r.pieces(), sent: r.Sent}
+	return &letter{method: method, url: t.url(r.Path), header: t.header(r), pieces: r.pieces(), sent: r.Sent}
 }
 
 // url is the address of a path, escaped and with its query, below the base.

@@ -25,6 +25,7 @@ const (
 // Values are shared by all requests: net/http does not write to them.
 var (
 	valueJSON     = []string{"application/json"}
+	valueAny      = []string{"*/*"}
 	valueStream   = []string{eventType}
 	valueFrames   = []string{frameType}
 	valueIdentity = []string{"identity"}
@@ -41,15 +42,20 @@ func (t *Target) frames() bool {
 
 // header builds what is sent but for the credential: those of the client's headers
 // that may pass, what this package decides, and the target's own, which win.
-func (t *Target) header(client http.Header, stream bool) http.Header {
-	h := wire.RequestHeader(client)
-	h[hContentType] = valueJSON
-	h[hAccept] = valueJSON
-	if stream {
+func (t *Target) header(r *Request) http.Header {
+	h := wire.RequestHeader(r.Header)
+	if h[hContentType] = valueJSON; r.Type != nil {
+		h[hContentType] = r.Type
+	}
+	switch {
+	case r.Stream && t.frames():
+		h[hAccept] = valueFrames
+	case r.Stream:
 		h[hAccept] = valueStream
-		if t.frames() {
-			h[hAccept] = valueFrames
-		}
+	case r.Any:
+		h[hAccept] = valueAny
+	default:
+		h[hAccept] = valueJSON
 	}
 	h[hAcceptEncoding] = valueIdentity
 	h[hUserAgent] = valueAgent

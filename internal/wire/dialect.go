@@ -26,7 +26,17 @@ const (
 	Converse        // Bedrock, streamed or not
 	GenerateContent // Gemini, streamed or not
 	CountContent    // Gemini's count of tokens
-	NumOperations   = iota
+	ImageGenerations
+	ImageEdits
+	ImageVariations
+	Speech
+	Transcriptions
+	Translations // of audio, into English
+	Moderations
+	Rerank
+	NumOperations = iota
+
+	firstAside, lastAside = ImageGenerations, Rerank
 )
 
 // operationInfo is one row of the table of operations.
@@ -48,6 +58,15 @@ var operations = [NumOperations]operationInfo{
 	// The model stands in these paths: see InPath.
 	GenerateContent: {"generate_content", Gemini, "/models/{model}:generateContent"},
 	CountContent:    {"gemini_count_tokens", Gemini, "/models/{model}:countTokens"},
+
+	ImageGenerations: {"image_generations", OpenAI, "/images/generations"},
+	ImageEdits:       {"image_edits", OpenAI, "/images/edits"},
+	ImageVariations:  {"image_variations", OpenAI, "/images/variations"},
+	Speech:           {"speech", OpenAI, "/audio/speech"},
+	Transcriptions:   {"transcriptions", OpenAI, "/audio/transcriptions"},
+	Translations:     {"translations", OpenAI, "/audio/translations"},
+	Moderations:      {"moderations", OpenAI, "/moderations"},
+	Rerank:           {"rerank", OpenAI, "/rerank"},
 }
 
 // String is the operation's word in logs, metrics and the ledger.

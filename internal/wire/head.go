@@ -54,6 +54,8 @@ type Head struct {
 	// model's context length bounds it.
 	Unbounded bool
 
+	Units, UnitsBound int64 // of what the request is billed by beside tokens, see Billing: expected, and the most
+
 	// Privileged names members that steer a self-run engine (priority, chat_template,
 	// cache_salt, …): refuse them unless the tenant may.
 	Privileged []string
@@ -80,8 +82,9 @@ type Head struct {
 	// Their values; negative where the client wrote null.
 	maxTokensIs, maxCompletionTokensIs sluice.Tokens
 
-	inside   int // offset behind the opening brace of the request
-	members  int // of the request
+	form     bool // the body is a form of parts
+	inside   int  // offset behind the opening brace of the request
+	members  int  // of the request
 	modelAt  removable
 	streamAt removable
 }

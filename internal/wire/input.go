@@ -28,7 +28,7 @@ const (
 // framing adds what the template puts around messages and tools.
 func (s *scanner) framing() {
 	h := s.h
-	if h.Op == Completions || h.Op == Embeddings {
+	if h.Op == Completions || h.Op == Embeddings || h.Op.Aside() {
 		h.base = sluice.Tokens(2 * max(h.Messages, 1)) // a begin and an end token each
 		return
 	}

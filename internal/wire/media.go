@@ -79,8 +79,12 @@ func imageSize(data []byte, escaped bool) (w, h int32) {
 		// Only the head is looked at: undoing the escapes of all would copy the image.
 		text = bytes.NewReader(appendUnquoted(nil, data[:wholeEscapes(data, min(len(data), headerLen/4))]))
 	}
+	return imageSizeOf(io.LimitReader(base64.NewDecoder(base64.StdEncoding, text), headerLen))
+}
+
+// imageSizeOf is imageSize of an image's own bytes.
+func imageSizeOf(raw io.Reader) (w, h int32) {
 	head := make([]byte, 30)
-	raw := io.LimitReader(base64.NewDecoder(base64.StdEncoding, text), headerLen)
 	n, _ := io.ReadFull(raw, head)
 	r := io.MultiReader(bytes.NewReader(head[:n]), raw)
 	var c image.Config

@@ -6,7 +6,7 @@ import (
 )
 
 // ops is a set of operations.
-type ops uint16
+type ops uint64
 
 const (
 	chatOp        = ops(1) << Chat
@@ -14,7 +14,7 @@ const (
 	embeddingsOp  = ops(1) << Embeddings
 	messagesOp    = ops(1) << Messages
 	countOp       = ops(1) << CountTokens
-	openaiOps     = chatOp | completionsOp | embeddingsOp
+	openaiOps     = chatOp | completionsOp | embeddingsOp | asideOps
 	anthropicOps  = messagesOp | countOp
 	textOps       = chatOp | completionsOp
 	allOps        = openaiOps | anthropicOps
@@ -107,6 +107,13 @@ func known(key []byte, op Operation) func(*scanner) {
 		for i := range converseMembers {
 			if converseMembers[i].name == string(key) {
 				return converseMembers[i].read
+			}
+		}
+	}
+	if op.Aside() {
+		for i := range asideMembers {
+			if m := &asideMembers[i]; m.name == string(key) && m.ops&(1<<op) != 0 {
+				return m.read
 			}
 		}
 	}

@@ -33,6 +33,9 @@ var anthropicReading = reading{
 
 // readingOf is how the answers to an operation are read.
 func readingOf(op Operation) *reading {
+	if op.Aside() {
+		return &asideReading
+	}
 	switch op.Dialect() {
 	case Anthropic:
 		return &anthropicReading

@@ -131,11 +131,13 @@ func (s *scanner) request() {
 // folded returns the known key that differs from key in case alone, empty if there
 // is none or key is that key.
 func folded(key []byte) string {
-	for i := range members {
-		name := members[i].name
-		// Folding may change the length: U+017F and U+212A fold to ASCII.
-		if len(key) >= len(name) && len(key) <= 3*len(name) && string(key) != name && bytes.EqualFold(key, []byte(name)) {
-			return name
+	for _, list := range [...][]member{members, asideMembers} {
+		for i := range list {
+			name := list[i].name
+			// Folding may change the length: U+017F and U+212A fold to ASCII.
+			if len(key) >= len(name) && len(key) <= 3*len(name) && string(key) != name && bytes.EqualFold(key, []byte(name)) {
+				return name
+			}
 		}
 	}
 	return ""
@@ -155,6 +157,9 @@ func (s *scanner) finish() error {
 	}
 	if h.Op.Generates() {
 		h.Choices = max(s.n, s.bestOf, 1) * max(s.prompts, 1)
+	}
+	if h.Op.Aside() {
+		s.finishAside()
 	}
 	s.finishNeeds()
 	h.User = label(s.safetyID, s.user, s.metaID)

@@ -62,6 +62,12 @@ func (h *Head) Splice(body []byte, e Edit) []byte { return bytes.Join(h.Pieces(b
 // follow the model, which every body has but those whose address names it: see
 // elsewhere.
 func (h *Head) patches(p []patch, e Edit) []patch {
+	if h.form { // a model that the address names may stand in it
+		if e.Model != "" && e.Model != h.Model {
+			p = append(p, patch{h.model, []byte(e.Model)})
+		}
+		return p
+	}
 	if h.Op.Dialect() == Gemini {
 		return h.geminiPatches(p, e)
 	}

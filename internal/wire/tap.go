@@ -194,6 +194,10 @@ func malformed(err error) *sluice.Error {
 // its bytes as they are. The error is a *sluice.Error when the answer is
 // malformed or carries an error object in spite of its status.
 func (t *Tap) Body(b []byte) ([]byte, error) {
+	if t.asideRaw(b) {
+		t.done = true
+		return b, nil
+	}
 	l := lexer{b: b, lax: true}
 	var err *sluice.Error
 	if t.op.Counts() {
@@ -284,7 +288,7 @@ func (t *Tap) Usage() (sluice.Usage, bool) {
 	}
 	u := t.told()
 	u.Source = sluice.UsageReported
-	if u.InputTotal() == 0 && t.o.Input > 0 {
+	if u.InputTotal() == 0 && u.Units == 0 && t.o.Input > 0 {
 		u.Input, u.Anomalous, u.Source = t.o.Input, true, sluice.UsageCounted
 	}
 	switch delivered := t.Delivered(); {

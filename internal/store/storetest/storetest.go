@@ -130,7 +130,7 @@ func entry(id string, attempt int) ledger.Entry {
 		Final: true, Outcome: sluice.Completed, Status: 200, Stream: true, Finish: "stop", Operation: "chat", Dialect: "openai",
 		Usage: sluice.Usage{
 			Input: 100, CacheRead: 20, CacheWrite: 3, CacheWrite1h: 4, AudioInput: 5, Output: 60, Reasoning: 7, AudioOutput: 8,
-			ToolCalls: 2, WebSearches: 1, ServiceTier: "flex", Source: sluice.UsageReported,
+			ToolCalls: 2, WebSearches: 1, Units: 9, ServiceTier: "flex", Source: sluice.UsageReported,
 		},
 		Cost: 4100, CostHigh: 4200, PriceVersion: "2026-11", EstimatedInput: 140, OutputBound: 4096, HeldSpend: 70_000,
 		Queued: 12 * time.Millisecond, FirstToken: 80 * time.Millisecond, Duration: 3 * time.Second, Detail: []byte(`{"why":"test"}`),
@@ -211,6 +211,7 @@ func sum(es []ledger.Entry) (t ledger.Totals) {
 		t.AudioOutput += u.AudioOutput
 		t.ToolCalls += u.ToolCalls
 		t.WebSearches += u.WebSearches
+		t.Units += u.Units
 		t.Cost += e.Cost
 		t.CostHigh += e.CostHigh
 	}
