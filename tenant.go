@@ -26,8 +26,9 @@ type Policy struct {
 	MaxWait   int64  // longest time in a queue, in nanoseconds; 0 means the pool's
 	MaxOutput Tokens // output bound of a request that names none; 0 means the model's
 
-	InputCeiling  Tokens // most input of one request; 0 means no bound
-	OutputCeiling Tokens // most output of one request, over all its answers; 0 means no bound
+	InputCeiling  Tokens   // most input of one request; 0 means no bound
+	OutputCeiling Tokens   // most output of one request, over all its answers; 0 means no bound
+	EngineFields  []string // members of a body that steer a self-run engine and that requests may have all the same
 
 	Mode LimitMode // of all bounds here; those of models and the fleet are always enforced
 

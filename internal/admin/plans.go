@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"sluice"
 	"sluice/internal/auth"
+	"sluice/internal/wire"
 )
 
 // Plan is class, weight and limits that tenants have by its name.
@@ -45,6 +48,7 @@ type PlanFields struct {
 	LimitsMode    *string           `json:"limits_mode,omitempty" enum:"enforce,shadow,off" doc:"shadow counts and tells what it would have refused; off counts nothing"`
 	Translation   *string           `json:"translation,omitempty" enum:",strict,warn" doc:"Of requests to backends of another dialect: what that cannot carry refuses the request, or is named in sluice-dropped; empty is strict"`
 	ForeignIDs    *string           `json:"foreign_ids,omitempty" enum:",refuse,allow" doc:"Of requests that refer to what a provider keeps, by an id that no answer here has given: refused, or left to the provider; empty is refuse"`
+	EngineFields  *[]string         `json:"engine_fields,omitempty" maxItems:"20" doc:"Members of a body that steer a self-run engine and that requests may have, such as priority; empty allows none"`
 	Residency
 }
 
@@ -67,6 +71,10 @@ func planView(p *auth.Plan) Plan {
 	if len(p.Models) > 0 {
 		names := words(p.Models)
 		out.Models = &names
+	}
+	if len(p.EngineFields) > 0 {
+		names := slices.Clone(p.EngineFields)
+		out.EngineFields = &names
 	}
 	out.Residency = residencyOf(p.Residency)
 	if p.MaxWait > 0 {
@@ -144,6 +152,14 @@ func (f *PlanFields) apply(p *auth.Plan) error {
 	}
 	if err := applyForeign(&p.ForeignIDs, f.ForeignIDs); err != nil {
 		return err
+	}
+	if f.EngineFields != nil {
+		for _, name := range *f.EngineFields {
+			if !slices.Contains(wire.EngineFields, name) {
+				return sluice.Invalid("engine_fields", "has %q: write some of %s", name, strings.Join(wire.EngineFields, ", "))
+			}
+		}
+		p.EngineFields = slices.Clone(*f.EngineFields)
 	}
 	return f.applyLimits(p)
 }

@@ -28,6 +28,8 @@ func policyOf(p *Plan, t *Tenant, project *Project, k *Key) *sluice.Policy {
 		HardSpend: p.Spend != SpendSoft,
 		Budget402: p.BudgetStatus == 402,
 		ByModel:   byModel(p.PerModel),
+
+		EngineFields: p.EngineFields,
 	}
 	out.WarnDropped, out.ForeignState = warns(p.Translation, t.Translation), allowsForeign(p.ForeignIDs, t.ForeignIDs)
 	where := p.Residency.narrow(t.Residency)
@@ -203,6 +205,7 @@ func encodePolicy(b []byte, p *sluice.Policy) []byte {
 	b = appendTexts(b, p.Models)
 	b = appendTexts(b, p.Regions)
 	b = appendTexts(b, p.Providers)
+	b = appendTexts(b, p.EngineFields)
 	for _, limits := range p.Limits {
 		b = appendLimits(b, limits)
 	}

@@ -156,6 +156,7 @@ func TestEncodePolicySeesEveryField(t *testing.T) {
 		"MaxOutput":     func(p *sluice.Policy) { p.MaxOutput = 9 },
 		"InputCeiling":  func(p *sluice.Policy) { p.InputCeiling = 9 },
 		"OutputCeiling": func(p *sluice.Policy) { p.OutputCeiling = 9 },
+		"EngineFields":  func(p *sluice.Policy) { p.EngineFields = []string{"x"} },
 		"Mode":          func(p *sluice.Policy) { p.Mode = sluice.Off },
 		"HardSpend":     func(p *sluice.Policy) { p.HardSpend = true },
 		"Budget402":     func(p *sluice.Policy) { p.Budget402 = true },

@@ -79,6 +79,8 @@ type Plan struct {
 	Translation Translation `json:"translation,omitempty"` // empty is strict
 	ForeignIDs  ForeignIDs  `json:"foreign_ids,omitempty"` // empty is refuse
 
+	EngineFields []string `json:"engine_fields,omitempty"` // members of wire.EngineFields that requests may have
+
 	Residency
 
 	Limits     []sluice.Limit                    `json:"limits,omitempty"`      // of the whole tenant

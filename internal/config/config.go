@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"sluice"
+	"sluice/internal/wire"
 )
 
 // Config is one configuration file, with its defaults filled in.
@@ -251,7 +252,14 @@ type Plan struct {
 	LimitsMode  LimitMode   `json:"limits_mode,omitempty" jsonschema:"enforce; shadow counts and tells what it would have refused but refuses nothing; off counts nothing. Limits of models and the fleet are always in force"`
 	Translation Translation `json:"translation,omitempty" jsonschema:"of requests to backends of another dialect. strict: what that cannot carry refuses the request; warn: hints are left out and named in sluice-dropped, and only what changes cost, safety, determinism or structure refuses it"`
 	ForeignIDs  ForeignIDs  `json:"foreign_ids,omitempty" jsonschema:"of requests that refer to what a provider keeps, by an id that no answer here has given, or that is forgotten. refuse: as if it did not exist; allow: the provider decides, for a tenant that has its account to itself"`
+
+	EngineFields []EngineField `json:"engine_fields,omitempty" jsonschema:"members of a body that steer an engine that you run, and that requests may have: priority, request_id, rid, chat_template, chat_template_kwargs, logits_processors, kv_transfer_params, cache_salt (unless the pool sets one), truncate_prompt_tokens, mm_processor_kwargs, vllm_xargs; none if left out"`
 }
+
+// EngineField is a member of a body that steers an engine.
+type EngineField string
+
+func (EngineField) words() []string { return wire.EngineFields }
 
 func (p *Plan) setDefaults() {
 	p.Class, p.Weight, p.Spend, p.BudgetStatus, p.LimitsMode, p.Translation, p.ForeignIDs = sluice.Standard, 1, "hard", 429, "enforce", "strict", "refuse"

@@ -54,6 +54,9 @@ func (c *Config) planRecord(name string, p *Plan) auth.Plan {
 		InputCeiling: sluice.Tokens(p.InputCeiling), OutputCeiling: sluice.Tokens(p.OutputCeiling),
 		Residency: p.Residency.record(), Origin: c.origin(join("plans", name)),
 	}
+	for _, f := range p.EngineFields {
+		out.EngineFields = append(out.EngineFields, string(f))
+	}
 	for m, l := range p.PerModel {
 		if out.PerModel == nil {
 			out.PerModel = make(map[sluice.ModelID][]sluice.Limit)

@@ -132,6 +132,7 @@ func typeSchemas() map[reflect.Type]*jsonschema.Schema {
 		reflect.TypeFor[Sync]():         words(Sync("").words()...),
 		reflect.TypeFor[sluice.Class](): words(classWords...),
 		reflect.TypeFor[LimitMode]():    words(LimitMode("").words()...),
+		reflect.TypeFor[EngineField]():  words(EngineField("").words()...),
 		reflect.TypeFor[Translation]():  words(Translation("").words()...),
 		reflect.TypeFor[ForeignIDs]():   words(ForeignIDs("").words()...),
 		reflect.TypeFor[Limits]():       limits,

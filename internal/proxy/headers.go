@@ -101,8 +101,10 @@ func (c *call) request(body []byte) (*exchange.Request, error) {
 	if len(h[hKey]) > 0 {
 		c.drop("idempotency-key")
 	}
-	if len(head.Privileged) > 0 {
-		return nil, sluice.Invalid(head.Privileged[0], "steers the backend's engine, which this key may not do: leave it out")
+	for _, name := range head.Privileged {
+		if p := c.principal.Policy; p == nil || !slices.Contains(p.EngineFields, name) {
+			return nil, sluice.Invalid(name, "steers the backend's engine, which this key may not do: leave it out")
+		}
 	}
 	var err error
 	if req.Class, err = c.class(req.Class); err != nil {

@@ -101,6 +101,14 @@ var members = []member{
 	{"vllm_xargs", textOps, privileged("vllm_xargs")},
 }
 
+// EngineFields are the members that steer a self-run engine and that a tenant may be
+// allowed. Those that bound the output in another way than max_tokens are not among
+// them: an engine that obeyed them would go past what is held.
+var EngineFields = []string{
+	"priority", "request_id", "rid", "chat_template", "chat_template_kwargs", "logits_processors", "kv_transfer_params", "cache_salt",
+	"truncate_prompt_tokens", "mm_processor_kwargs", "vllm_xargs",
+}
+
 // known finds the reader of a member of the operation, nil if it has none.
 func known(key []byte, op Operation) func(*scanner) {
 	if op == Converse {
