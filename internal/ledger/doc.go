@@ -28,7 +28,8 @@
 // length, CRC-32C over length and payload, payload (a kind byte and fields).
 // Segments are sealed by size, after an fsync. Bytes that do not form a record
 // at the end of the last segment, or of the one before while that is empty, are a
-// torn tail and are cut off on open. Between
+// torn tail and are cut off on open. Zeros that were set aside for records to come
+// (docs/adr/0010) are one too, if the process dies. Between
 // records of the last segment, pages of zeros are what a loss of power has kept
 // from the disk, in whatever order the kernel wrote it: they are told of and
 // skipped, and what follows them counts. Anything else is damage, and the journal

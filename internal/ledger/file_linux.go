@@ -26,6 +26,8 @@ type file struct {
 	ring   uintptr    // what fsyncs are submitted to; 0 before the first
 	done   *os.File   // can be read when one has ended
 	doneFD int
+
+	window window
 }
 
 // submission is struct iocb of linux/aio_abi.h.
@@ -139,5 +141,5 @@ func (f *file) Close() error {
 		err = errors.Join(err, f.done.Close())
 		f.ring, f.plain = 0, true
 	}
-	return errors.Join(err, f.File.Close())
+	return errors.Join(err, f.window.close(f.File), f.File.Close())
 }

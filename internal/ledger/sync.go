@@ -213,10 +213,7 @@ func (j *Journal) rotate() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	last := j.segs[len(j.segs)-1]
-	if j.broken {
-		err = j.f.Truncate(last.size)
-	}
-	if err == nil {
+	if err = j.f.Truncate(last.size); err == nil { // what was set aside, and what a failed write may have left
 		err = j.f.Sync()
 	}
 	if err != nil {

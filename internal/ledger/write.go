@@ -35,7 +35,7 @@ var (
 	errTooLong = errors.New("the sink is too far behind: the journal has reached its bound")
 )
 
-// write appends whole frames, encoded in j.buf, with one write(2) and takes note
+// write appends whole frames, encoded in j.buf, in one go and takes note
 // of them. must is for records that end something: they may use the ballast.
 // Called with mu held.
 func (j *Journal) write(frames []byte, must bool) error {

@@ -1,7 +1,6 @@
 package crash
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -19,18 +18,15 @@ func TestDamagedRecord(t *testing.T) {
 	if err != nil || len(segments) == 0 {
 		t.Fatalf("no segments: %v", err)
 	}
-	info, err := os.Stat(segments[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := spoil(segments[0], info.Size()/2); err != nil {
+	middle := written(t, segments[0]) / 2
+	if err := spoil(segments[0], middle); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.g.TryStart(); err == nil || !strings.Contains(err.Error(), "is damaged at byte") {
 		t.Errorf("with a damaged record in the middle of its journal the gateway starts, or says: %v", err)
 		return
 	}
-	if err := spoil(segments[0], info.Size()/2); err != nil {
+	if err := spoil(segments[0], middle); err != nil {
 		t.Fatal(err)
 	}
 	c.g.Start()

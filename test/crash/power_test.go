@@ -1,6 +1,7 @@
 package crash
 
 import (
+	"bytes"
 	"errors"
 	"math/rand/v2"
 	"os"
@@ -135,19 +136,26 @@ func (p *powerLoss) strike(t *testing.T, what string, rnd *rand.Rand) {
 	}
 	p.unsynced, p.what = 0, what
 	for _, path := range segments {
-		info, err := os.Stat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
 		at, ok := kept[filepath.Base(path)]
 		if !ok { // sealed in another life
 			continue
 		}
-		p.unsynced += max(0, info.Size()-at)
-		if err := cut(path, at, info.Size(), p.what, rnd); err != nil {
+		size := written(t, path)
+		p.unsynced += max(0, size-at)
+		if err := cut(path, at, size, p.what, rnd); err != nil {
 			t.Fatal(err)
 		}
 	}
+}
+
+// written is where what was written to a segment ends: zeros that were set aside follow.
+func written(t *testing.T, path string) int64 {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int64(len(bytes.TrimRight(text, "\x00")))
 }
 
 // cut makes a file of size bytes what is left of it when those from a position on
