@@ -79,12 +79,32 @@ func (t *geminiTurns) read(contents []geminiContent) {
 			t.r.ask(FeatureUnknown, geminiPath(at, "role"), nil)
 		}
 		t.r.unknown(geminiPath(at, ""), c.Rest)
+		last := t.streamed(&m)
 		for j := range c.Parts {
-			m.Parts = t.part(m.Parts, &c.Parts[j], place{i, j, -1})
+			n := len(last.Parts)
+			if p := &c.Parts[j]; n+len(c.Parts) > 1 && p.Text != nil && *p.Text == "" && p.Signature == "" && !p.Thought {
+				continue // the end of a stream, which says nothing
+			}
+			last.Parts = t.part(last.Parts, &c.Parts[j], place{i, j, -1})
+			if j == 0 && last != &m && n > 0 && n+1 == len(last.Parts) && last.Parts[n].Kind == TextPart && last.Parts[n-1].Kind == TextPart {
+				last.Parts[n-1].Text += last.Parts[n].Text
+				last.Parts = last.Parts[:n]
+			}
 		}
-		m.Plain = len(m.Parts) == 1 && m.Parts[0].Kind == TextPart
-		t.r.Messages = append(t.r.Messages, m)
+		last.Plain = len(last.Parts) == 1 && last.Parts[0].Kind == TextPart
+		if last == &m {
+			t.r.Messages = append(t.r.Messages, m)
+		}
 	}
+}
+
+// streamed is the message that a content is a part of: client libraries keep a streamed
+// answer as a content for each of its events.
+func (t *geminiTurns) streamed(m *Message) *Message {
+	if n := len(t.r.Messages); m.Role == Assistant && n > 0 && t.r.Messages[n-1].Role == Assistant {
+		return &t.r.Messages[n-1]
+	}
+	return m
 }
 
 // part reads one part.

@@ -80,7 +80,7 @@ func run(t *testing.T, dir string, env []string, name string, args ...string) {
 	t.Logf("%s", out)
 }
 
-// TestNode runs openai-node, the Anthropic SDK and the Vercel AI SDK.
+// TestNode runs openai-node, the Anthropic SDK, the Gemini SDK and the Vercel AI SDK.
 func TestNode(t *testing.T) {
 	env := gateway(t)
 	if _, err := os.Stat("node/node_modules/openai"); err != nil {
