@@ -27,7 +27,7 @@ type codec struct {
 }
 
 // codecs are the dialects that are translated.
-var codecs = []*codec{&openai, &anthropic, &gemini}
+var codecs = []*codec{&openai, &anthropic, &gemini, &bedrock}
 
 // codecOf is the codec of an operation's dialect, nil if the operation is not
 // translated.

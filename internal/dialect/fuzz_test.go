@@ -27,7 +27,7 @@ func FuzzStream(f *testing.F) {
 		all := pairs()
 		p := all[int(which)%len(all)]
 		from, to := p.backend.codec.op, p.client.codec.op
-		o := StreamOptions{Told: true, Now: made, Usage: func() sluice.Usage { return sluice.Usage{Input: 1, Output: 1} }}
+		o := StreamOptions{Told: true, Now: made, ID: "id1", Model: "m", Usage: func() sluice.Usage { return sluice.Usage{Input: 1, Output: 1} }}
 		out, err := run(from, to, bytes.NewReader(stream), o, false)
 		for _, slow := range []bool{false, true} {
 			again, aerr := run(from, to, iotest.OneByteReader(bytes.NewReader(stream)), o, slow)

@@ -20,9 +20,24 @@ type rig struct {
 	named  bool // its events have names
 	signs  bool // its backends sign what they reason, and seal some of it
 	single bool // it has one text and one reasoning in an answer
+	lumps  bool // its usage does not tell reasoning from other output
+	framed bool // its streams come in frames
 	stops  []StopReason
 
 	keeps func(*Request) // takes out of a request what it does not keep; nil keeps all
+
+	// Of a codec that has no clients: an answer in one piece, and a request as its
+	// backends read it.
+	answer func(*Answer) []byte
+	parse  func(t fataler, body []byte) *Request
+}
+
+// inOnePiece is an answer as a backend gives it.
+func (r *rig) inOnePiece(a *Answer) []byte {
+	if r.answer != nil {
+		return r.answer(a)
+	}
+	return r.codec.emitAnswer(nil, a)
 }
 
 // scan is wire.Scan of a request for the model m.
@@ -32,6 +47,7 @@ func scan(op wire.Operation, body []byte) (*wire.Head, error) {
 
 func rigs() map[wire.Operation]*rig {
 	return map[wire.Operation]*rig{
+		wire.Converse: bedrockRig,
 		wire.Chat: {
 			codec: &openai, sent: openaiSent, examples: openaiTells, nothing: openaiNothing, single: true,
 			whole:    func(t fataler, b []byte) any { return assembledCompletion(t, b) },
@@ -60,7 +76,7 @@ func pairs() (out []couple) {
 	all := rigs()
 	for _, client := range codecs {
 		for _, backend := range codecs {
-			if client != backend {
+			if client != backend && client.parseRequest != nil {
 				out = append(out, couple{all[client.op], all[backend.op]})
 			}
 		}

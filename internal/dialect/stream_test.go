@@ -59,6 +59,9 @@ func genAnswer(of *rig) *rapid.Generator[*Answer] {
 			a.Stop = Stop{Reason: StopTools}
 		}
 		a.Usage = sluice.Usage{Input: 5, CacheRead: 3, CacheWrite: 2, Output: 7, Reasoning: 1}
+		if of.lumps {
+			a.Usage.Output, a.Usage.Reasoning = 8, 0
+		}
 		return a
 	})
 }
@@ -220,7 +223,7 @@ func run(from, to wire.Operation, r io.Reader, o StreamOptions, slow bool) (out 
 		o.Usage = func() sluice.Usage { u, _ := tap.Partial(); return u }
 	}
 	s := NewStream(from, to, o)
-	events := wire.NewEvents(r, 0)
+	events := wire.NewSource(from, rigs()[from].framed, r, 0)
 	for {
 		ev, err := events.Next()
 		if err != nil {
@@ -285,7 +288,7 @@ func TestStreamIsTheWholeAnswer(t *testing.T) {
 				from, to := p.backend.codec, p.client.codec
 				a := genAnswer(p.backend).Draw(t, "answer")
 				stream := p.backend.sent(t, a)
-				o := StreamOptions{Told: true, Now: made}
+				o := StreamOptions{Told: true, Now: made, ID: "id1", Model: "m"}
 				out, err := run(from.op, to.op, bytes.NewReader(stream), o, false)
 				if err != nil {
 					t.Fatal(err)
@@ -297,7 +300,7 @@ func TestStreamIsTheWholeAnswer(t *testing.T) {
 					}
 				}
 				wellFormed(t, p.client, out)
-				whole, err := Whole(from.op, to.op, from.emitAnswer(nil, a), StreamOptions{Usage: func() sluice.Usage { return a.Usage }, Now: made})
+				whole, err := Whole(from.op, to.op, p.backend.inOnePiece(a), StreamOptions{Usage: func() sluice.Usage { return a.Usage }, Now: made, ID: "id1", Model: "m"})
 				if err != nil {
 					t.Fatal(err)
 				}
