@@ -27,7 +27,7 @@ type Env struct {
 type root struct {
 	Serve   serveCmd   `cmd:"" help:"Run the gateway. Without a configuration: a simulated fleet and a development key."`
 	Check   checkCmd   `cmd:"" help:"Check a configuration file: what is wrong, where, and how to mend it."`
-	Fakellm fakellmCmd `cmd:"" help:"Run the scripted provider alone: OpenAI, Anthropic and vLLM surfaces."`
+	Fakellm fakellmCmd `cmd:"" help:"Run the scripted provider alone: OpenAI, Anthropic, Bedrock and vLLM surfaces."`
 
 	Tenant  tenantCmd  `cmd:"" help:"Tenants: who holds projects and has a plan."`
 	Project projectCmd `cmd:"" help:"Projects of a tenant, which hold keys."`

@@ -72,6 +72,9 @@ func (b *builder) lacks(x *Backend, p *Provider, known Known) route.Needs {
 	if p.Engine != "" {
 		lacks = route.EngineLacks(string(p.Engine))
 	}
+	if p.Service == ServiceBedrock { // it counts in a way of its own
+		lacks |= route.NeedCount
+	}
 	return x.Capabilities.apply(p.Capabilities.apply(lacks))
 }
 

@@ -30,7 +30,7 @@ func (s Service) placed() bool { return s == ServiceVertex || s == ServiceBedroc
 var speaks = map[Service][]Dialect{
 	ServiceAzure:   {"openai", "anthropic"},
 	ServiceVertex:  {"openai", "anthropic", "gemini"},
-	ServiceBedrock: {"openai"},
+	ServiceBedrock: {"openai", "anthropic", "bedrock"},
 }
 
 // service is how a provider is addressed.
@@ -54,6 +54,9 @@ func (x *Backend) location(p *Provider) string { return cmp.Or(x.Location, p.Loc
 
 // service reports what is wrong with how a provider is reached through a cloud.
 func (v *validator) service(path string, p *Provider) {
+	if p.Dialect == "bedrock" && p.Engine != "" {
+		v.fail(join(path, "engine"), "write the dialect that the engine speaks, or remove engine", "no engine of your own speaks Bedrock's dialect")
+	}
 	if p.Service == "" {
 		v.noService(path, p)
 		return

@@ -58,6 +58,8 @@ providers:
     api_keys:
       - {name: signed, login: {access_key_id: AKIDEXAMPLE, secret_access_key: "${OPENAI_API_KEY}", session_token: "${ANTHROPIC_API_KEY}"}}
       - {name: bearer, key: "${OPENAI_API_KEY}"}
+  converse: {dialect: bedrock, service: bedrock, location: eu-west-1, api_key: "${OPENAI_API_KEY}"}
+  invoke: {dialect: anthropic, service: bedrock, login: {access_key_id: AKIDEXAMPLE, secret_access_key: "${OPENAI_API_KEY}"}}
 pools:
   p:
     backends:
@@ -65,6 +67,8 @@ pools:
       - {name: vx, provider: vertex, model: claude-x}
       - {name: vx-eu, provider: vertex, model: claude-x, location: eu}
       - {name: br, provider: bedrock, model: openai.gpt-x}
+      - {name: cv, provider: converse, model: "anthropic.claude-x-v1:0"}
+      - {name: iv, provider: invoke, model: "anthropic.claude-x-v1:0", location: us-west-2}
 models:
   m: {pools: [p]}
 `
@@ -89,12 +93,16 @@ models:
 		target := s.Targets[b]
 		return target.BaseURL.String() + target.At(upstream.Call{Op: op, Model: model}).Path
 	}
-	got := []string{url("az", wire.Chat, "my-deployment"), url("vx", wire.Messages, "claude-x"), url("vx-eu", wire.Messages, "claude-x"), url("br", wire.Chat, "openai.gpt-x")}
+	got := []string{url("az", wire.Chat, "my-deployment"), url("vx", wire.Messages, "claude-x"), url("vx-eu", wire.Messages, "claude-x"), url("br", wire.Chat, "openai.gpt-x"),
+		url("cv", wire.Converse, "anthropic.claude-x-v1:0"), url("iv", wire.Messages, "anthropic.claude-x-v1:0"),
+	}
 	want := []string{
 		"https://r.openai.azure.com/openai/deployments/my-deployment/chat/completions?api-version=2024-10-21",
 		"https://aiplatform.googleapis.com/v1/projects/p-1/locations/global/publishers/anthropic/models/claude-x:rawPredict",
 		"https://aiplatform.eu.rep.googleapis.com/v1/projects/p-1/locations/eu/publishers/anthropic/models/claude-x:rawPredict",
 		"https://bedrock-runtime.us-east-1.amazonaws.com/openai/v1/chat/completions",
+		"https://bedrock-runtime.eu-west-1.amazonaws.com/model/anthropic.claude-x-v1%3A0/converse",
+		"https://bedrock-runtime.us-west-2.amazonaws.com/model/anthropic.claude-x-v1%3A0/invoke",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("addresses (-want +got):\n%s", diff)

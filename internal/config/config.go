@@ -89,7 +89,7 @@ type Keys struct {
 
 // Provider is an account at a provider, or a family of engines.
 type Provider struct {
-	Dialect       Dialect            `json:"dialect" jsonschema:"what it speaks: openai, anthropic or gemini"`
+	Dialect       Dialect            `json:"dialect" jsonschema:"what it speaks: openai, anthropic, gemini or bedrock (Converse)"`
 	Service       Service            `json:"service,omitempty" jsonschema:"the cloud that it is reached through, if that is not its maker: azure, vertex or bedrock"`
 	BaseURL       string             `json:"base_url,omitempty" jsonschema:"address up to and with the version, such as https://api.openai.com/v1; vertex and bedrock have one of their own for each location"`
 	Project       string             `json:"project,omitempty" jsonschema:"vertex: the project that is called"`
@@ -120,7 +120,7 @@ func (p *Provider) setDefaults() { p.LostCharge = LostEstimate }
 // Dialect is what a backend speaks.
 type Dialect string
 
-func (Dialect) words() []string { return []string{"openai", "anthropic", "gemini"} }
+func (Dialect) words() []string { return []string{"openai", "anthropic", "gemini", "bedrock"} }
 
 // Engine is a server that the operator runs.
 type Engine string

@@ -20,7 +20,7 @@ import (
 
 // catalogue knows one model.
 func catalogue(provider, model string) (Known, bool) {
-	if provider == "openai" && strings.HasPrefix(model, "gpt-") {
+	if provider == "openai" && strings.HasPrefix(model, "gpt-") || provider == "bedrock" && strings.Contains(model, ".") {
 		return Known{Price: &price.Row{Provider: provider, Model: model, Version: "test", Rates: price.Rates{Input: 2e8, Output: 12e8}}, Context: 1_050_000, MaxOutput: 128_000}, true
 	}
 	return Known{}, false

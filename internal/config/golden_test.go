@@ -26,7 +26,7 @@ const (
 // testEnv has the variables that the files of testdata and examples use.
 func testEnv(name string) (string, bool) {
 	switch name {
-	case "OPENAI_API_KEY", "ANTHROPIC_API_KEY":
+	case "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "AWS_SECRET_ACCESS_KEY":
 		return provKey, true
 	case "KEY_A", "ACME_KEY":
 		return keyA + "0fE55R", true

@@ -114,6 +114,9 @@ func (l *linter) provider(path, name string, p *Provider) {
 	if !used {
 		l.warn(path, "add a backend, or remove it", "no backend uses the provider")
 	}
+	if (p.Dialect == "bedrock" || p.Service == ServiceBedrock) && p.StopsOnCancel != nil && *p.StopsOnCancel {
+		l.warn(join(path, "stops_on_cancel"), "remove it", "Bedrock has no way to stop: what it goes on to generate is billed")
+	}
 	u, err := url.Parse(p.BaseURL)
 	if err != nil {
 		return

@@ -17,7 +17,7 @@ type Traffic struct {
 	Tenant    string        `json:"tenant" jsonschema:"a tenant of the gateway's configuration"`
 	Project   string        `json:"project,omitempty" jsonschema:"a project of the tenant; default if left out"`
 	Model     string        `json:"model,omitempty" jsonschema:"what is asked for; may be left out where there is one model"`
-	Dialect   Dialect       `json:"dialect,omitempty" jsonschema:"what the client speaks: openai, anthropic or gemini"`
+	Dialect   Tongue        `json:"dialect,omitempty" jsonschema:"what the client speaks: openai, anthropic or gemini"`
 	Class     *sluice.Class `json:"class,omitempty" jsonschema:"how requests wait; the plan's class if left out"`
 	Task      string        `json:"task,omitempty" jsonschema:"label of the requests"`
 	Arrivals  Arrivals      `json:"arrivals" jsonschema:"when they come: 5/s, {gamma: {rate: 5/s, cv: 4}}, {weibull: …}, {even: 5/s} or {trace: {…}}"`
@@ -34,6 +34,11 @@ type Traffic struct {
 }
 
 func (t *Traffic) setDefaults() { t.Dialect = "openai" }
+
+// Tongue is what a client speaks.
+type Tongue string
+
+func (Tongue) words() []string { return []string{"openai", "anthropic", "gemini"} }
 
 // Day is a rate that swings like a cosine.
 type Day struct {

@@ -122,6 +122,7 @@ func typeSchemas() map[reflect.Type]*jsonschema.Schema {
 		reflect.TypeFor[LogLevel]():     words(logLevels...),
 		reflect.TypeFor[LogFormat]():    words(LogFormat("").words()...),
 		reflect.TypeFor[Dialect]():      words(Dialect("").words()...),
+		reflect.TypeFor[Tongue]():       words(Tongue("").words()...),
 		reflect.TypeFor[Service]():      words(Service("").words()...),
 		reflect.TypeFor[Engine]():       words(Engine("").words()...),
 		reflect.TypeFor[LostCharge]():   words(LostCharge("").words()...),

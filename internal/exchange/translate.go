@@ -319,8 +319,8 @@ var counted = map[wire.Operation]struct {
 }
 
 // countsHere reports whether the tokens of a request are counted here: none of its
-// model's backends that it may go to speaks its dialect, and one speaks another into
-// which what it counts is translated.
+// model's backends that it may go to counts them, and one serves what it counts, or what
+// that is translated into.
 func (t *turn) countsHere() bool {
 	of, ok := counted[t.r.Head.Op]
 	if !ok {
@@ -329,12 +329,13 @@ func (t *turn) countsHere() bool {
 	table, other := t.x.o.Table(), false
 	m := table.Models[sluice.ModelID(t.r.Head.Model)]
 	permitted(table, m, t.r.Principal.Policy, t.risk(), func(b *route.Backend) bool {
-		if b.Dialect == string(of.op.Dialect()) {
+		own := b.Dialect == string(of.op.Dialect())
+		if own && !b.Lacks.Has(route.NeedCount) {
 			other = false
 			return true
 		}
 		_, ok := dialect.Operation(of.op, wire.Dialect(b.Dialect))
-		other = other || ok
+		other = other || own || ok
 		return false
 	})
 	return other

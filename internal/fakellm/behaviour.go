@@ -2,7 +2,9 @@ package fakellm
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,16 +31,19 @@ type Behaviour struct {
 	PauseAfter int
 
 	// The end of a stream, after a number of content events; negative for never.
-	DieAfter   int // abort the connection
-	StallAfter int // say nothing more until the client leaves
-	TruncAfter int // end cleanly with no terminal marker
-	ErrorAfter int // send the dialect's error event, then end
-	BadAfter   int // send an event that is not JSON, then go on
-	ErrorFirst bool
-	NoDone     bool // leave out the terminal marker
-	NoFinish   bool // leave out the finish reason
-	NeverClose bool // keep the connection open after the end
-	Trailing   bool // send data after the end
+	DieAfter     int           // abort the connection
+	StallAfter   int           // say nothing more until the client leaves
+	TruncAfter   int           // end cleanly with no terminal marker
+	ErrorAfter   int           // send the dialect's error event, then end
+	BadAfter     int           // send an event that is not JSON, then go on
+	CorruptAfter int           // Converse: the next frame has a wrong checksum
+	Exception    string        // Converse: that of an error, in place of the status' own
+	Late         time.Duration // Converse: between the stop and the usage
+	ErrorFirst   bool
+	NoDone       bool // leave out the terminal marker
+	NoFinish     bool // leave out the finish reason
+	NeverClose   bool // keep the connection open after the end
+	Trailing     bool // send data after the end
 
 	// Framing.
 	Usage      string // none, twice, every, huge, negative, zero, falling; empty for the truth
@@ -77,7 +82,7 @@ const (
 // plain is the behaviour that changes nothing.
 func plain() Behaviour {
 	return Behaviour{
-		DieAfter: never, StallAfter: never, TruncAfter: never, ErrorAfter: never, BadAfter: never,
+		DieAfter: never, StallAfter: never, TruncAfter: never, ErrorAfter: never, BadAfter: never, CorruptAfter: never,
 		Tokens: never, CachedPct: never,
 	}
 }
@@ -172,6 +177,8 @@ func (b *Behaviour) count(name string) (field *int, otherwise int) {
 		return &b.ErrorAfter, 3
 	case "malformed":
 		return &b.BadAfter, 1
+	case "corrupt":
+		return &b.CorruptAfter, 3
 	case "big-event":
 		return &b.BigEvent, defaultBig
 	}
@@ -186,6 +193,8 @@ func (b *Behaviour) span(name string) *time.Duration {
 		return &b.First
 	case "gap":
 		return &b.Gap
+	case "late":
+		return &b.Late
 	}
 	return nil
 }
@@ -268,6 +277,11 @@ func (b *Behaviour) valued(name, value string) error {
 		b.Tier = value
 	case "finish":
 		b.Finish = value
+	case "exception":
+		if exceptions[value] == "" {
+			return fmt.Errorf("use one of %s", strings.Join(slices.Sorted(maps.Keys(exceptions)), ", "))
+		}
+		b.Exception = value
 	case "text":
 		switch value {
 		case "latin", "cjk", "emoji":

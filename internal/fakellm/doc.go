@@ -6,7 +6,8 @@
 // A [Server] speaks the OpenAI surface (chat completions, completions,
 // embeddings, images, audio, moderations, rerank, models), the Anthropic surface (messages, count_tokens, models;
 // versions 2023-06-01 and 2026-10-21), the Gemini surface (generateContent, streamed
-// as events, countTokens, models) and what a vLLM engine adds (/metrics,
+// as events, countTokens, models), Bedrock's Converse, streamed in frames and
+// signed if there is an access key, and what a vLLM engine adds (/metrics,
 // /health, /tokenize, max_model_len, continuous_usage_stats, load headers).
 // Each model has a machine of package fleet, which says when its tokens come;
 // a pacer runs that machine on the real clock, or on a synctest bubble's.
@@ -47,6 +48,9 @@
 //	error-event[=n]   the dialect's error event after n events (3); 500 if not streamed
 //	error-first       the error event before anything else
 //	malformed[=n]     an event that is not JSON after n events (1)
+//	corrupt[=n]       Converse: the frame after n events (3) has a wrong checksum
+//	exception=E       Converse: the exception of an error, such as throttling
+//	late=D            Converse: the usage comes so long after the stop
 //	no-done no-finish the terminal marker, the finish reason is left out
 //	trailing never-close  data after the end, no end of the connection
 //	usage=none|twice|every|huge|negative|zero|falling

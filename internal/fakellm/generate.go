@@ -1,6 +1,7 @@
 package fakellm
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 	"time"
@@ -143,8 +144,15 @@ func (t *turn) generate() error {
 	case t.surface.gemini():
 		v = newGemini(s, t.a, t.id)
 	}
+	if t.surface == surfaceConverse {
+		v = newBedrock(t.r.Context(), s, t.a)
+	}
 	if !t.a.stream {
 		return t.body(v, s, plan)
+	}
+	if t.surface == surfaceConverse {
+		t.commit("application/vnd.amazon.eventstream")
+		return t.stream(v, s, plan)
 	}
 	t.commit("text/event-stream; charset=utf-8")
 	return t.stream(v, s, plan)
@@ -284,6 +292,8 @@ func (t *turn) fault(v voice, s *sink, events int) error {
 	case b.ErrorAfter:
 		v.fail(t.failKind(), "scripted error in mid-stream")
 		return errFault
+	case b.CorruptAfter:
+		s.corrupt = true
 	case b.BadAfter:
 		s.event("", []byte(`{"id": "broken`))
 	}
@@ -291,6 +301,9 @@ func (t *turn) fault(v voice, s *sink, events int) error {
 }
 
 func (t *turn) failKind() string {
+	if t.surface == surfaceConverse {
+		return inStream(cmp.Or(exceptions[t.a.b.Exception], "InternalServerException"))
+	}
 	if t.surface.anthropic() {
 		return "overloaded_error"
 	}

@@ -38,10 +38,14 @@ type Options struct {
 	// first model, under their own name.
 	Strict bool
 	APIKey string // the only key accepted; empty accepts any, and none
+	Access Access // the access key that Converse requests must be signed with; a zero one takes APIKey, or any
 	Book   int    // finished requests kept one by one; 0 means 16,384
 	Record int    // raw requests kept for tests, newest; 0 keeps none
 	Script *Script
 }
+
+// Access is an access key of a cloud.
+type Access struct{ KeyID, Secret string }
 
 // DefaultModels are a small and a large engine, and one hosted provider.
 func DefaultModels() []Model {

@@ -22,6 +22,7 @@ const (
 	surfaceMessages    surface = "messages"
 	surfaceCount       surface = "count_tokens"
 	surfaceTokenize    surface = "tokenize"
+	surfaceConverse    surface = "converse"
 
 	surfaceGenerate      surface = "generate_content"
 	surfaceGenerateCount surface = "gemini_count_tokens"
@@ -72,15 +73,18 @@ type body struct {
 	Tools         []json.RawMessage `json:"tools"`
 	ToolChoice    json.RawMessage   `json:"tool_choice"`
 	Parallel      *bool             `json:"parallel_tool_calls"`
-	Thinking      *struct {
-		Type string `json:"type"`
-	} `json:"thinking"`
-	Temperature json.RawMessage `json:"temperature"`
-	TopP        json.RawMessage `json:"top_p"`
-	TopK        json.RawMessage `json:"top_k"`
-	Dimensions  int             `json:"dimensions"`
-	Encoding    string          `json:"encoding_format"`
+	Thinking      *thinking         `json:"thinking"`
+	Temperature   json.RawMessage   `json:"temperature"`
+	TopP          json.RawMessage   `json:"top_p"`
+	TopK          json.RawMessage   `json:"top_k"`
+	Dimensions    int               `json:"dimensions"`
+	Encoding      string            `json:"encoding_format"`
 	format
+}
+
+type thinking struct {
+	Type   string `json:"type"`
+	Budget int64  `json:"budget_tokens"`
 }
 
 type streamOptions struct {
@@ -117,11 +121,23 @@ func invalid(format string, args ...any) *refusal {
 }
 
 // read understands a request body.
-func (s *Server) read(sf surface, h http.Header, raw []byte) (*ask, *refusal) {
-	var in body
-	if err := json.Unmarshal(raw, &in); err != nil {
+func (s *Server) read(sf surface, r *http.Request, raw []byte) (*ask, *refusal) {
+	if sf == surfaceConverse {
+		in, refused := readConverse(r, raw)
+		if refused != nil {
+			return nil, refused
+		}
+		return s.understand(sf, r.Header, in)
+	}
+	in := new(body)
+	if err := json.Unmarshal(raw, in); err != nil {
 		return nil, invalid("the body is not valid JSON: %v", err)
 	}
+	return s.understand(sf, r.Header, in)
+}
+
+// understand makes a request of its body.
+func (s *Server) understand(sf surface, h http.Header, in *body) (*ask, *refusal) {
 	if in.Model == "" {
 		return nil, invalid("you must provide a model parameter")
 	}
@@ -139,8 +155,8 @@ func (s *Server) read(sf surface, h http.Header, raw []byte) (*ask, *refusal) {
 		a.choices = min(max(*in.N, 1), 128)
 	}
 	a.thinking = in.Thinking != nil && in.Thinking.Type != "disabled"
-	s.weigh(a, &in)
-	if r := s.check(a, &in, h); r != nil {
+	s.weigh(a, in)
+	if r := s.check(a, in, h); r != nil {
 		return a, r
 	}
 	if r := s.resolve(a); r != nil {
@@ -153,8 +169,8 @@ func (s *Server) read(sf surface, h http.Header, raw []byte) (*ask, *refusal) {
 		a.b.Tokens = 0
 		return a, nil
 	}
-	if wantsTools(&in) && a.b.Tokens < 0 {
-		a.calls = callsFor(sf, &in)
+	if wantsTools(in) && a.b.Tokens < 0 {
+		a.calls = callsFor(sf, in)
 	}
 	if schema := in.schema(); schema != nil && len(a.calls) == 0 && a.b.Tokens < 0 {
 		a.json = arguments(schema, 0)
@@ -266,7 +282,7 @@ func notWhole(r rune) bool { return (r < '0' || r > '9') && r != ',' && r != ' '
 
 // instruction is what a prompt may tell the fake: [[tokens=130]] or, as after a
 // model's '!', [[die-after=3!gap=1s]].
-var instruction = regexp.MustCompile(`\[\[([a-z0-9][a-z0-9=!.,:%-]*)\]\]`)
+var instruction = regexp.MustCompile(`\[\[([a-z0-9][a-z0-9=!.,:%_-]*)\]\]`)
 
 // instruct is the last instruction of a text. Double brackets that hold no
 // known fault are just text.
@@ -416,6 +432,9 @@ func callsFor(sf surface, in *body) []toolCall {
 	prefix := "call_"
 	if sf.anthropic() {
 		prefix = "toolu_"
+	}
+	if sf == surfaceConverse {
+		prefix = "tooluse_"
 	}
 	var calls []toolCall
 	for i := range n {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,6 +28,7 @@ type Server struct {
 	minted  atomic.Uint64
 	strict  bool
 	key     string
+	access  Access
 	models  []*model // as configured; the first serves unknown names
 	byName  map[string]*model
 	book    *book
@@ -58,7 +60,7 @@ func New(o Options) (*Server, error) {
 		return nil, fmt.Errorf("a provider needs at least one model")
 	}
 	s := &Server{
-		count: c, words: newVocabulary(c), seed: mix(o.Seed), strict: o.Strict, key: o.APIKey,
+		count: c, words: newVocabulary(c), seed: mix(o.Seed), strict: o.Strict, key: o.APIKey, access: o.Access,
 		byName: map[string]*model{}, script: newDirector(mix(o.Seed + 1)), record: o.Record, started: time.Now(),
 	}
 	for _, m := range o.Models {
@@ -99,6 +101,11 @@ func (s *Server) routes() {
 	s.mux.HandleFunc("GET /v1beta/models", s.listGemini)
 	for path, answer := range asides {
 		s.mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) { s.aside(w, r, answer) })
+	}
+	for _, base := range []string{"", "/v1"} { // the simulated fleet is below /v1 for all its dialects
+		for _, op := range []string{"converse", "converse-stream"} {
+			s.mux.HandleFunc("POST "+base+"/model/{model}/"+op, func(w http.ResponseWriter, r *http.Request) { s.work(w, r, surfaceConverse) })
+		}
 	}
 	s.mux.HandleFunc("GET /v1/models", s.listModels)
 	s.mux.HandleFunc("GET /v1/models/{model}", s.showModel)
@@ -171,9 +178,10 @@ func (s *Server) mint() string {
 	return fmt.Sprintf("%016x%08x", mix(s.seed^n), n)
 }
 
+// authorised reports whether a request bears the key; of those that are signed see work.
 func (s *Server) authorised(r *http.Request) bool {
-	return s.key == "" || r.Header.Get("Authorization") == "Bearer "+s.key || r.Header.Get("x-api-key") == s.key ||
-		r.Header.Get("x-goog-api-key") == s.key
+	return s.access.KeyID != "" && strings.HasPrefix(r.Header.Get("Authorization"), "AWS4-") || s.key == "" || r.Header.Get("Authorization") == "Bearer "+s.key ||
+		r.Header.Get("x-api-key") == s.key || r.Header.Get("x-goog-api-key") == s.key
 }
 
 // work takes one request of a surface that does work.
@@ -199,12 +207,16 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request, sf surface, words 
 		return
 	}
 	s.remember(r, raw)
+	if s.access.KeyID != "" && sf == surfaceConverse && !signed(r, raw, s.access.KeyID, s.access.Secret, time.Now()) {
+		t.refuse(&refusal{http.StatusForbidden, "InvalidSignatureException", "", "The request signature we calculated does not match the signature you provided."})
+		return
+	}
 	raw, refused := words(raw)
 	if refused != nil {
 		t.refuse(refused)
 		return
 	}
-	a, refused := s.read(sf, r.Header, raw)
+	a, refused := s.read(sf, r, raw)
 	t.run(a, refused)
 	if early {
 		_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, maxBody))

@@ -2,20 +2,25 @@ package fakellm
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"io"
 	"net/http"
 	"strings"
+
+	"sluice/internal/wire"
 )
 
 // sink writes server-sent events, with the framing faults of a behaviour.
 type sink struct {
-	w    io.Writer
-	gz   *gzip.Writer
-	rc   *http.ResponseController
-	b    *Behaviour
-	sent int64 // bytes before compression
-	err  error // the first write error; later writes are dropped
+	w       io.Writer
+	gz      *gzip.Writer
+	rc      *http.ResponseController
+	b       *Behaviour
+	framed  bool  // events are binary frames
+	corrupt bool  // the next frame has a wrong checksum
+	sent    int64 // bytes before compression
+	err     error // the first write error; later writes are dropped
 }
 
 func newSink(w http.ResponseWriter, b *Behaviour) *sink {
@@ -29,6 +34,10 @@ func newSink(w http.ResponseWriter, b *Behaviour) *sink {
 
 // event sends one event; name is empty for those that have none.
 func (s *sink) event(name string, data []byte) {
+	if s.framed {
+		s.frame([]wire.FrameHeader{{Name: ":event-type", Value: cmp.Or(name, "contentBlockDelta")}, {Name: ":content-type", Value: "application/json"}, {Name: ":message-type", Value: "event"}}, data)
+		return
+	}
 	var b bytes.Buffer
 	colon := ": "
 	if s.b.NoSpace {
@@ -54,6 +63,20 @@ func (s *sink) event(name string, data []byte) {
 		out = []byte(strings.ReplaceAll(b.String(), "\n", "\r\n"))
 	}
 	s.raw(out)
+}
+
+// exception sends a frame that ends the stream with an exception.
+func (s *sink) exception(kind, msg string) {
+	s.frame([]wire.FrameHeader{{Name: ":exception-type", Value: kind}, {Name: ":content-type", Value: "application/json"}, {Name: ":message-type", Value: "exception"}}, marshal(obj{"message": msg}))
+}
+
+func (s *sink) frame(h []wire.FrameHeader, payload []byte) {
+	b := wire.AppendFrame(nil, h, payload)
+	if s.corrupt {
+		s.corrupt = false
+		b[len(b)-1] ^= 1
+	}
+	s.raw(b)
 }
 
 // raw sends bytes as they are and flushes them.

@@ -1,6 +1,7 @@
 package fakellm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,6 +47,10 @@ func (t *turn) requestID() string { return "req_" + t.id }
 func (t *turn) headers() {
 	t.began = time.Now()
 	h := t.w.Header()
+	if t.surface == surfaceConverse {
+		h.Set("x-amzn-requestid", t.requestID())
+		return
+	}
 	if t.surface.anthropic() {
 		h.Set("request-id", t.requestID())
 		h.Set("anthropic-organization-id", "00000000-0000-4000-8000-000000000000")
@@ -132,9 +137,12 @@ func (t *turn) settle(err error) {
 
 // reports tells whether the client was sent true final usage.
 func (t *turn) reports() bool {
+	if t.a.surface == surfaceConverse && t.a.stream && t.a.b.NoDone { // its figures are its end
+		return false
+	}
 	switch t.a.b.Usage {
 	case "", "twice", "every":
-		return !t.a.stream || t.a.usage || t.a.surface.anthropic() || t.a.surface.gemini() || t.a.b.Usage == "every"
+		return !t.a.stream || t.a.usage || t.a.surface.anthropic() || t.a.surface.gemini() || t.a.surface == surfaceConverse || t.a.b.Usage == "every"
 	}
 	return false
 }
@@ -264,6 +272,10 @@ func (t *turn) statusRefusal() *refusal {
 		t.w.Header().Set("Retry-After", b.RetryAfter)
 	}
 	switch {
+	case t.surface == surfaceConverse && b.Quota:
+		return &refusal{http.StatusBadRequest, "ServiceQuotaExceededException", "", "Your account has spent its quota"}
+	case t.surface == surfaceConverse:
+		return &refusal{status: b.Status, kind: exceptions[b.Exception], msg: fmt.Sprintf("scripted status %d", b.Status)}
 	case b.Quota && t.surface.anthropic():
 		return &refusal{http.StatusPaymentRequired, "billing_error", "", "Your credit balance is too low"}
 	case b.Quota:
@@ -276,6 +288,9 @@ func (t *turn) statusRefusal() *refusal {
 }
 
 func (t *turn) limited(msg string) *refusal {
+	if t.surface == surfaceConverse {
+		return &refusal{http.StatusTooManyRequests, "ThrottlingException", "", msg}
+	}
 	if t.surface.anthropic() {
 		return &refusal{http.StatusTooManyRequests, "rate_limit_error", "", msg}
 	}
@@ -298,6 +313,14 @@ func (t *turn) write(r *refusal) {
 		return
 	}
 	kind := r.kind
+	if t.surface == surfaceConverse {
+		if !strings.HasSuffix(kind, "Exception") {
+			kind = cmp.Or(bedrockErrors[r.status], "InternalServerException")
+		}
+		t.w.Header().Set("x-amzn-errortype", kind+":http://internal.amazon.com/coral/com.amazon.bedrock/")
+		writeJSON(t.w, r.status, obj{"message": r.msg})
+		return
+	}
 	if kind == "" {
 		kind = kindOf(r.status, t.surface.anthropic())
 	}

@@ -37,13 +37,13 @@ type Options struct {
 // Client calls backends over connections that it keeps.
 type Client struct {
 	o      Options
-	signer *v4.Signer
 	tokens tokens
 	clocks clocks
 
 	mu         sync.Mutex
 	transports map[egress.TransportOptions]*http.Transport // guarded by mu; one for each distinct option in use
 	clears     map[egress.TransportOptions]*egress.Clear   // likewise, for backends that are called in the clear
+	signers    map[AWS]*v4.Signer                          // likewise; a signer keeps what it derives from a secret by the key's id alone
 }
 
 // New makes a Client.
@@ -51,7 +51,7 @@ func New(o Options) *Client {
 	if o.MaxAnswer <= 0 {
 		o.MaxAnswer = DefaultMaxAnswer
 	}
-	return &Client{o: o, signer: v4.NewSigner(), transports: make(map[egress.TransportOptions]*http.Transport), clears: make(map[egress.TransportOptions]*egress.Clear)}
+	return &Client{o: o, transports: make(map[egress.TransportOptions]*http.Transport), clears: make(map[egress.TransportOptions]*egress.Clear), signers: make(map[AWS]*v4.Signer)}
 }
 
 // Close ends the calls of token endpoints and the idle connections. Answers that are still read are not touched.

@@ -21,8 +21,29 @@ const signedService = "bedrock"
 // body as they are sent. Nothing of it may change afterwards.
 func (c *Client) sign(ctx context.Context, t *Target, a *AWS, l *letter) error {
 	l.signed = c.clocks.now(t.BaseURL.Host)
-	return l.sign(ctx, c.signer, a, signing{service: signedService, region: t.Location, at: l.signed})
+	return l.sign(ctx, c.signer(a), a, signing{service: signedService, region: t.Location, at: l.signed})
 }
+
+// signer is the one of an access key. A secret that is mended under the same id has
+// another: what the old one's has derived is not of it.
+func (c *Client) signer(a *AWS) *v4.Signer {
+	key := *a
+	key.Session = sluice.Secret{} // what is derived is not of it
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s, ok := c.signers[key]
+	if !ok {
+		if len(c.signers) >= maxSigners {
+			clear(c.signers)
+		}
+		s = v4.NewSigner()
+		c.signers[key] = s
+	}
+	return s
+}
+
+// maxSigners bounds the signers that are kept.
+const maxSigners = 256
 
 // signing is what a signature is for.
 type signing struct {

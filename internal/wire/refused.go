@@ -45,6 +45,7 @@ func Refused(d Dialect, status int, h http.Header, body []byte) Refusal {
 	}
 	if exception := h.Get("X-Amzn-Errortype"); d == Bedrock || exception != "" { // the service speaks other dialects too
 		if exception != "" {
+			exception, _, _ = strings.Cut(exception, ":") // what follows is an address of the service's own
 			r.Type = clip(exception, maxWord)
 		}
 		r.classify()
