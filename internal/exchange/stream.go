@@ -134,7 +134,13 @@ type reading struct {
 func (s *stream) next() (r reading, ok bool) {
 	a := s.a
 	r.ev, r.err = s.events.Next()
+	if errors.Is(r.err, wire.ErrUnterminated) { // what it tells counts, if it is whole; the end comes next
+		if r.step = a.step(r.ev); r.step.Out != nil || r.step.Err != nil {
+			r.err = nil
+		}
+	}
 	switch {
+	case r.step.Out != nil || r.step.Err != nil:
 	case r.err == nil:
 		r.step = a.step(r.ev)
 	case a.failure == nil && s.flush():
