@@ -1,6 +1,8 @@
 package config
 
 import (
+	"cmp"
+	"net/url"
 	"reflect"
 	"slices"
 	"strings"
@@ -28,6 +30,8 @@ type Capabilities struct {
 	N             *bool      `json:"n,omitempty" jsonschema:"several answers to one request"`
 	Cache         *bool      `json:"cache,omitempty" jsonschema:"marks of what to cache; an engine that caches by itself has it"`
 	CountTokens   *bool      `json:"count_tokens,omitempty" jsonschema:"tokens counted without an answer"`
+	Chat          *bool      `json:"chat,omitempty" jsonschema:"chat completions, of the OpenAI dialect"`
+	Responses     *bool      `json:"responses,omitempty" jsonschema:"responses, of the OpenAI dialect: without it such requests are put into chat completions. OpenAI and Azure are taken to have it, others not"`
 	Refuses       []Sampling `json:"refuses,omitempty" jsonschema:"sampling parameters that it does not take, and an empty list if it takes all: temperature, top_p, top_k, min_p, presence_penalty, frequency_penalty, repetition_penalty, seed, logit_bias, stop"`
 }
 
@@ -75,7 +79,22 @@ func (b *builder) lacks(x *Backend, p *Provider, known Known) route.Needs {
 	if p.Service == ServiceBedrock { // it counts in a way of its own
 		lacks |= route.NeedCount
 	}
+	if p.Dialect == "openai" && !hasResponses(x, p) {
+		lacks |= route.NeedResponses
+	}
 	return x.Capabilities.apply(p.Capabilities.apply(lacks))
+}
+
+// hasResponses reports whether a backend of the OpenAI dialect is known to serve
+// responses natively. Of engines the newer versions do, by way of chat or in part, and
+// nothing tells which version runs.
+func hasResponses(x *Backend, p *Provider) bool {
+	u, err := url.Parse(cmp.Or(x.BaseURL, p.BaseURL))
+	if err != nil || p.Engine != "" {
+		return false
+	}
+	host := u.Hostname()
+	return p.Simulated || host == "api.openai.com" || strings.HasSuffix(host, ".openai.azure.com") || strings.HasSuffix(host, ".services.ai.azure.com")
 }
 
 // capabilities reports what contradicts itself.

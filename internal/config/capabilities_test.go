@@ -23,13 +23,17 @@ func TestCapabilities(t *testing.T) {
 		lacks                   route.Needs
 	}{
 		{"hosted and unknown", "", "model: x", 0},
+		{"OpenAI has responses", "", "model: x, base_url: https://api.openai.com/v1", route.NeedResponses},
+		{"so has Azure", "", "model: x, base_url: https://r.openai.azure.com/openai/v1", route.NeedResponses},
+		{"others where it is said", "", "model: x, capabilities: {responses: true}", route.NeedResponses},
+		{"and may have them alone", "", "model: x, capabilities: {responses: true, chat: false}", route.NeedResponses | route.NeedChat},
 		{"of the catalogue", "", "model: known", route.NeedImage | route.NeedTemperature},
 		{"the provider over the catalogue", ", capabilities: {image: true, tools: false}", "model: known", route.NeedTemperature | route.NeedTools | route.NeedParallel},
 		{"the backend over the provider", ", capabilities: {image: true, tools: false}", "model: known, capabilities: {tools: true, parallel_tools: true, refuses: []}", 0},
 		{"refused parameters replace those that are known", "", "model: known, capabilities: {refuses: [seed, stop]}", route.NeedImage | route.NeedSeed | route.NeedStop},
 		{"an engine", ", engine: vllm", "model: known", route.EngineLacks("vllm")},
 		{"an engine with a vision model", ", engine: vllm", "model: x, capabilities: {image: true}", route.EngineLacks("vllm") &^ route.NeedImage},
-		{"every word", "", "model: x, capabilities: {stream: false, image: false, audio: false, video: false, file: false, media_url: false, audio_output: false, tools: false, parallel_tools: false, server_tools: false, json_object: false, json_schema: false, reasoning: false, logprobs: false, n: false, cache: false, count_tokens: false, refuses: [temperature, top_p, top_k, min_p, presence_penalty, frequency_penalty, repetition_penalty, seed, logit_bias, stop]}", route.AllNeeds},
+		{"every word", "", "model: x, capabilities: {stream: false, image: false, audio: false, video: false, file: false, media_url: false, audio_output: false, tools: false, parallel_tools: false, server_tools: false, json_object: false, json_schema: false, reasoning: false, logprobs: false, n: false, cache: false, count_tokens: false, chat: false, responses: false, refuses: [temperature, top_p, top_k, min_p, presence_penalty, frequency_penalty, repetition_penalty, seed, logit_bias, stop]}", route.AllNeeds &^ route.NeedResponses},
 	} {
 		s := mustCompile(t, `
 providers:
@@ -39,8 +43,8 @@ pools:
 models:
   fast: {pools: [main]}
 `, CompileOptions{Lookup: lookup})
-		if got := s.Table.Pools["main"].Backends[0].Lacks; got != tt.lacks {
-			t.Errorf("%s: lacks %v, want %v", tt.name, got, tt.lacks)
+		if got, want := s.Table.Pools["main"].Backends[0].Lacks, tt.lacks^route.NeedResponses; got != want { // nobody is taken to have it
+			t.Errorf("%s: lacks %v, want %v", tt.name, got, want)
 		}
 	}
 }

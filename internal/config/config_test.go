@@ -79,7 +79,7 @@ func TestCompileDesignSample(t *testing.T) {
 	eu := s.Table.Pools["chat-eu"]
 	want := &route.Backend{
 		ID: "gpu-a", Provider: "gpus", Model: "llama-3.1-8b", Dialect: "openai", Region: "eu-west", Domain: "eu-west-a", Weight: 1,
-		Capacity: route.Capacity{Concurrency: 64, KVTokens: 400_000, PrefillTokens: 200_000}, Lacks: route.EngineLacks("vllm"), StopsOnCancel: true, Replica: true,
+		Capacity: route.Capacity{Concurrency: 64, KVTokens: 400_000, PrefillTokens: 200_000}, Lacks: route.EngineLacks("vllm") | route.NeedResponses, StopsOnCancel: true, Replica: true,
 		Longest: 30 * time.Minute, Silence: 10 * time.Minute,
 	}
 	if diff := cmp.Diff(want, eu.Backends[0]); diff != "" {

@@ -1,6 +1,9 @@
 package dialect
 
-import "sluice/internal/wire"
+import (
+	"sluice/internal/route"
+	"sluice/internal/wire"
+)
 
 // codec is one dialect: all that is known of it.
 type codec struct {
@@ -27,7 +30,7 @@ type codec struct {
 }
 
 // codecs are the dialects that are translated.
-var codecs = []*codec{&openai, &anthropic, &gemini, &bedrock}
+var codecs = []*codec{&openai, &responses, &anthropic, &gemini, &bedrock}
 
 // codecOf is the codec of an operation's dialect, nil if the operation is not
 // translated.
@@ -41,13 +44,13 @@ func codecOf(op wire.Operation) *codec {
 }
 
 // Operation is the operation by which a request of op is made at backends of a
-// dialect; false if it is not translated into any of theirs.
-func Operation(op wire.Operation, to wire.Dialect) (wire.Operation, bool) {
+// dialect that lack some surfaces; false if it is not translated into any of theirs.
+func Operation(op wire.Operation, to wire.Dialect, lacks route.Needs) (wire.Operation, bool) {
 	if codecOf(op) == nil {
 		return 0, false
 	}
 	for _, c := range codecs {
-		if c.dialect == to && c.op != op {
+		if c.dialect == to && c.op != op && c.op.Surface()&lacks == 0 {
 			return c.op, true
 		}
 	}

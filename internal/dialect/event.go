@@ -1,6 +1,10 @@
 package dialect
 
-import "sluice"
+import (
+	"github.com/go-json-experiment/json/jsontext"
+
+	"sluice"
+)
 
 // EventKind sorts the events of a stream.
 type EventKind uint8
@@ -30,6 +34,16 @@ type Event struct {
 	Text    string
 	Created int64 // seconds since 1970; 0 if it is not told
 	Stop    Stop
+	// Logprobs are those of an EventText, where they were asked for.
+	Logprobs []Logprob
+}
+
+// Logprob is how likely one token of the answer was. Figures are as written.
+type Logprob struct {
+	Token   string         `json:"token"`
+	Logprob jsontext.Value `json:"logprob"`
+	Bytes   jsontext.Value `json:"bytes,omitempty"` // of the token; nil if they are not told
+	Top     []Logprob      `json:"top_logprobs,omitempty"`
 }
 
 // StopReason is why an answer ended.
@@ -60,4 +74,5 @@ type Answer struct {
 	Parts   []Part
 	Stop    Stop
 	Usage   sluice.Usage
+	Echo    []byte // of the request: see Translation
 }

@@ -238,7 +238,7 @@ var geminiTells = map[Feature]tells{
 	FeatureStops:         {"generationConfig.stopSequences", configured(`"stopSequences":["a","b","c","d","e"]`), nil},
 	FeatureBlankStop:     {"generationConfig.stopSequences[1]", configured(`"stopSequences":["a","\n"]`), nil},
 	FeatureChoices:       {"generationConfig.candidateCount", configured(`"candidateCount":2`), nil},
-	FeatureLogprobs:      {"generationConfig.responseLogprobs", configured(`"responseLogprobs":true`), nil},
+	FeatureChances:       {"generationConfig.responseLogprobs", configured(`"responseLogprobs":true`), nil},
 	FeatureSchema:        {"", configured(`"responseMimeType":"application/json","responseSchema":{"type":"OBJECT","properties":{"a":{"type":"INTEGER"}}}`), nil},
 	FeatureObject:        {"generationConfig.responseMimeType", configured(`"responseMimeType":"application/json"`), nil},
 	FeatureGrammar:       {"generationConfig.responseMimeType", configured(`"responseMimeType":"text/x.enum","responseSchema":{"type":"STRING","enum":["a"]}`), nil},

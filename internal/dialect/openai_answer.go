@@ -68,6 +68,10 @@ type openaiChoice struct {
 	Delta   openaiDelta    `json:"delta"`
 	Finish  *string        `json:"finish_reason"`
 	Matched jsontext.Value `json:"stop_reason"` // of engines: the stop sequence, or the id of a token
+
+	Logprobs struct {
+		Content []Logprob `json:"content"`
+	} `json:"logprobs"`
 }
 
 // openaiDelta is a message of an answer, or a part of one.
@@ -163,6 +167,9 @@ func parseOpenAIAnswer(body []byte) (*Answer, error) {
 	}
 	add(ReasoningPart, m.reasoning())
 	add(TextPart, m.texts())
+	if list := c.Logprobs.Content; len(list) > 0 && m.texts() != "" {
+		a.Parts[len(a.Parts)-1].Logprobs = list
+	}
 	add(RefusalPart, m.Refusal)
 	for i := range m.ToolCalls {
 		k := &m.ToolCalls[i]
@@ -218,11 +225,13 @@ func emitOpenAIAnswer(b []byte, a *Answer) []byte {
 	b = append(key(b, "choices"), `[{"index":0,"message":{"role":"assistant"`...)
 	var content, refusal, thought strings.Builder
 	said := false
+	var logprobs []Logprob
 	for i := range a.Parts {
 		switch p := &a.Parts[i]; p.Kind {
 		case TextPart:
 			said = true
 			content.WriteString(p.Text)
+			logprobs = append(logprobs, p.Logprobs...)
 		case RefusalPart:
 			refusal.WriteString(p.Text)
 		case ReasoningPart:
@@ -244,11 +253,20 @@ func emitOpenAIAnswer(b []byte, a *Answer) []byte {
 	}
 	b = openaiDetails(b, a.Parts)
 	b = openaiCalls(b, a.Parts)
-	b = append(b, `},"logprobs":null`...)
+	b = openaiLogprobs(append(b, '}'), logprobs)
 	b = openaiEnd(b, a.Stop)
 	b = append(b, "}]"...)
 	b = openaiUsage(key(b, "usage"), &a.Usage)
 	return append(b, '}')
+}
+
+// openaiLogprobs appends the log probabilities of a choice.
+func openaiLogprobs(b []byte, list []Logprob) []byte {
+	if len(list) == 0 {
+		return append(b, `,"logprobs":null`...)
+	}
+	b = append(key(b, "logprobs"), `{"content":`...)
+	return append(appendLogprobs(b, list, true), `,"refusal":null}`...)
 }
 
 func hasCalls(parts []Part) bool {

@@ -214,15 +214,19 @@ func (p *openaiPart) read(r *Request, at place) (Part, bool) {
 	case p.Type == "refusal":
 		return Part{Kind: RefusalPart, Text: p.Refusal}, true
 	case p.Type == "image_url" && p.Image != nil:
-		if d := p.Image.Detail; d != "" && d != "auto" {
+		detail := p.Image.Detail
+		if detail == "auto" {
+			detail = ""
+		}
+		if detail != "" {
 			r.ask(FeatureImageDetail, at.inMessages("image_url.detail"), nil)
 		}
 		r.unknown(at.inMessages("image_url"), p.Image.Rest)
 		kind, data, ok := dataURL(p.Image.URL)
 		if !ok {
-			return Part{Kind: ImagePart, Media: Media{URL: p.Image.URL}}, true
+			return Part{Kind: ImagePart, Media: Media{URL: p.Image.URL, Detail: detail}}, true
 		}
-		return Part{Kind: ImagePart, Media: Media{Type: kind, Data: data}}, true
+		return Part{Kind: ImagePart, Media: Media{Type: kind, Data: data, Detail: detail}}, true
 	case p.Type == "file" && p.File != nil:
 		kind, data, ok := dataURL(p.File.Data)
 		r.unknown(at.inMessages("file"), p.File.Rest)

@@ -41,6 +41,11 @@ func emitOpenAIRequest(b []byte, r *Request, rep *reporter) []byte {
 		e.b = append(key(e.b, "stream"), "true"...)
 	}
 	e.asked()
+	e.b = openaiShared(e.b, r.Asks)
+	if top, ok := r.logprobs(); ok {
+		e.b = append(key(e.b, "logprobs"), "true"...)
+		e.raw("top_logprobs", top)
+	}
 	rep.rest(r.Asks)
 	return append(e.b, '}')
 }
@@ -59,6 +64,8 @@ func (e *openaiEmitter) asked() {
 			}
 		case FeatureObject:
 			e.b = append(key(e.b, "response_format"), `{"type":"json_object"}`...)
+		case FeatureVerbosity:
+			e.raw("verbosity", a.Value)
 		}
 	}
 }
@@ -265,7 +272,11 @@ func (e *openaiEmitter) part(p *Part) {
 		if url == "" {
 			url = "data:" + m.Type + ";base64," + m.Data
 		}
-		e.b = append(pair(append(key(pair(e.b, "type", "image_url"), "image_url"), '{'), "url", url), '}')
+		e.b = pair(append(key(pair(e.b, "type", "image_url"), "image_url"), '{'), "url", url)
+		if m.Detail != "" {
+			e.b = pair(e.b, "detail", m.Detail)
+		}
+		e.b = append(e.b, '}')
 	case DocumentPart:
 		name := m.Title
 		if name == "" {
@@ -273,6 +284,8 @@ func (e *openaiEmitter) part(p *Part) {
 		}
 		e.b = pair(append(key(pair(e.b, "type", "file"), "file"), '{'), "filename", name)
 		e.b = append(pair(e.b, "file_data", "data:"+m.Type+";base64,"+m.Data), '}')
+	case RefusalPart:
+		e.b = pair(pair(e.b, "type", "refusal"), "refusal", p.Text)
 	case CitedTextPart:
 		e.rep.at(FeatureDocumentText, p.at)
 		t := p.Text
@@ -353,6 +366,9 @@ func (e *openaiEmitter) output() {
 		}
 		e.b = pair(append(key(e.b, "response_format"), '{'), "type", "json_schema")
 		e.b = pair(append(key(e.b, "json_schema"), '{'), "name", name)
+		if f.Note != "" {
+			e.b = pair(e.b, "description", f.Note)
+		}
 		if !f.Loose {
 			e.b = append(key(e.b, "strict"), "true"...)
 		}

@@ -195,7 +195,7 @@ func (in *openaiRequest) format(r *Request) {
 			break
 		}
 		s := f.Schema
-		r.Format = &Format{Schema: s.Schema, Name: s.Name, Loose: s.Strict == nil || !*s.Strict}
+		r.Format = &Format{Schema: s.Schema, Name: s.Name, Note: s.Description, Loose: s.Strict == nil || !*s.Strict}
 		if s.Description != "" {
 			r.ask(FeatureFormatNote, "response_format.json_schema.description", nil)
 		}

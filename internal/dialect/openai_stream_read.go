@@ -31,7 +31,7 @@ func (r *openaiReader) read(out []Event, data []byte) ([]Event, error) {
 			return out, uncarried("several choices")
 		}
 		var err error
-		if out, err = r.delta(out, &choice.Delta); err != nil {
+		if out, err = r.delta(out, &choice.Delta, choice.Logprobs.Content); err != nil {
 			return out, err
 		}
 		if choice.Finish != nil && *choice.Finish != "" {
@@ -44,7 +44,7 @@ func (r *openaiReader) read(out []Event, data []byte) ([]Event, error) {
 	return out, nil
 }
 
-func (r *openaiReader) delta(out []Event, d *openaiDelta) ([]Event, error) {
+func (r *openaiReader) delta(out []Event, d *openaiDelta, logprobs []Logprob) ([]Event, error) {
 	if err := d.strange(); err != nil {
 		return out, err
 	}
@@ -54,7 +54,9 @@ func (r *openaiReader) delta(out []Event, d *openaiDelta) ([]Event, error) {
 		}
 	}
 	add(EventReasoning, d.reasoning())
-	add(EventText, d.texts())
+	if text := d.texts(); text != "" || len(logprobs) > 0 {
+		out = append(out, Event{Kind: EventText, Text: text, Logprobs: logprobs})
+	}
 	if d.Refusal != "" {
 		r.refused = true
 		add(EventRefusal, d.Refusal)

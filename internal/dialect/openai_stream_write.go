@@ -32,6 +32,11 @@ func (w *openaiWriter) write(b []byte, e *Event) ([]byte, error) {
 		w.begin(e)
 		return w.delta(b, `"role":"assistant","content":""`), nil
 	case EventText:
+		if len(e.Logprobs) > 0 {
+			b = text(append(w.open(b), `"content":`...), e.Text)
+			b = openaiLogprobs(append(b, '}'), e.Logprobs)
+			return w.tail(append(b, `,"finish_reason":null}]`...)), nil
+		}
 		return w.text(b, `"content":`, e.Text), nil
 	case EventRefusal:
 		return w.text(b, `"refusal":`, e.Text), nil

@@ -31,6 +31,10 @@ type Request struct {
 	User     string // the caller's label of its end user
 	Standard bool   // the provider's ordinary service tier alone
 
+	// Echo is members that the client's dialect repeats in its answers, as they stand in
+	// an object, each with a comma before it.
+	Echo []byte
+
 	// Asks is all else that is asked for: what has a place in some dialects only, and
 	// what nobody here knows.
 	Asks []Ask
@@ -86,7 +90,8 @@ type Part struct {
 	Media     Media
 	Call      Call
 	Result    Result
-	Cached    bool // a mark: what is before it and it are to be cached
+	Cached    bool      // a mark: what is before it and it are to be cached
+	Logprobs  []Logprob // of a text of an answer
 	at        place
 }
 
@@ -96,6 +101,9 @@ type Media struct {
 	Data  string // base64; empty where URL says where it is
 	URL   string
 	Title string // a document's name; may be empty
+	// Detail is how closely an image is to be looked at, where that is said: low, high
+	// or another word of OpenAI's. It is an Ask too, for dialects that have no such words.
+	Detail string
 }
 
 // Call is a tool call. Arguments is a JSON object, as text.
@@ -143,6 +151,7 @@ type Choice struct {
 type Format struct {
 	Schema jsontext.Value
 	Name   string // a label of it; may be empty
+	Note   string // what it is for; it is an Ask too
 	Loose  bool   // the schema is a wish (strict: false)
 }
 

@@ -78,6 +78,7 @@ func meaning(t fataler, op wire.Operation, body []byte) *Request {
 	if r.Format != nil && r.Format.Name == "" {
 		r.Format.Name = "response" // what it is called where it has no name
 	}
+	r.Echo = nil
 	var turns []Message
 	for _, m := range r.Messages { // turns of one side are one turn
 		if n := len(turns); n > 0 && turns[n-1].Role == m.Role {

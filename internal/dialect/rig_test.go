@@ -1,6 +1,10 @@
 package dialect
 
 import (
+	"flag"
+	"os"
+	"testing"
+
 	"pgregory.net/rapid"
 
 	"sluice/internal/wire"
@@ -54,6 +58,12 @@ func rigs() map[wire.Operation]*rig {
 			assemble: func(t fataler, b []byte) any { return assembleCompletion(t, b) },
 			stops:    []StopReason{StopEnd, StopLength, StopSequence, StopRefusal},
 		},
+		wire.Responses: {
+			codec: &responses, sent: responsesSent, examples: responsesTells, nothing: responsesNothing, named: true, signs: true,
+			whole: assembledResponse, assemble: assembleResponse,
+			stops: []StopReason{StopEnd, StopLength, StopRefusal},
+			keeps: func(r *Request) { r.Stop = nil },
+		},
 		wire.Messages: {
 			codec: &anthropic, sent: anthropicSent, examples: anthropicTells, nothing: anthropicNothing, named: true, signs: true,
 			whole:    func(t fataler, b []byte) any { return assembledMessage(t, b) },
@@ -82,4 +92,16 @@ func pairs() (out []couple) {
 		}
 	}
 	return out
+}
+
+// TestMain has the properties of all pairs tried less often each, unless it is said how
+// often: there are many pairs.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	said := false
+	flag.Visit(func(f *flag.Flag) { said = said || f.Name == "rapid.checks" })
+	if !said {
+		_ = flag.Set("rapid.checks", "30") // it is there
+	}
+	os.Exit(m.Run())
 }

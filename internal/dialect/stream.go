@@ -8,7 +8,7 @@ import (
 	"sluice/internal/wire"
 )
 
-// StreamOptions is what a stream's translation must know beside the events.
+// StreamOptions is what an answer's translation must know beside it.
 type StreamOptions struct {
 	// Usage is what the answer has taken so far. It is asked once, at the end.
 	Usage func() sluice.Usage
@@ -18,6 +18,7 @@ type StreamOptions struct {
 	Now  time.Time // for dialects that tell when an answer was made, where the other does not
 	// ID and Model are what the answer says of itself where the backend says nothing.
 	ID, Model string
+	Echo      []byte // of the request: see Translation
 }
 
 // reader turns a backend's events into those of no dialect.
@@ -27,6 +28,11 @@ type reader interface {
 	read(out []Event, data []byte) ([]Event, error)
 	// end appends what closes the answer when the terminal marker has been seen.
 	end(out []Event) []Event
+}
+
+// closing is a reader of a dialect whose terminal marker tells more than that.
+type closing interface {
+	last(out []Event, data []byte) ([]Event, error)
 }
 
 // writer turns events of no dialect into those of a client's.
@@ -47,6 +53,7 @@ type Stream struct {
 	events []Event
 	out    []byte
 	like   likeness
+	unlike bool // no event of the client's is like the one before: they are numbered
 	begun  bool // the client has the beginning of its stream
 	ended  bool
 }
@@ -55,7 +62,19 @@ type Stream struct {
 func NewStream(from, to wire.Operation, o StreamOptions) *Stream {
 	s := &Stream{r: codecOf(from).newReader(), o: o}
 	s.w = codecOf(to).newWriter(&s.o)
+	_, s.unlike = s.w.(numbering)
 	return s
+}
+
+// numbering is a writer whose events have numbers.
+type numbering interface{ sequence() int64 }
+
+// Sequence is the number that the client's next event has; 0 where they have none.
+func (s *Stream) Sequence() int64 {
+	if w, ok := s.w.(numbering); ok {
+		return w.sequence()
+	}
+	return 0
 }
 
 // Event is what the client gets for a backend's event, empty for nothing. It is
@@ -66,12 +85,21 @@ func (s *Stream) Event(e *wire.Event, terminal bool) ([]byte, error) {
 		return nil, nil
 	}
 	if terminal {
-		return s.End()
+		s.events = s.events[:0]
+		if r, ok := s.r.(closing); ok {
+			var err error
+			if s.events, err = r.last(s.events, e.Data); err != nil {
+				return nil, malformed(err)
+			}
+		}
+		return s.finish()
 	}
-	if out, text := s.like.again(e, s.out[:0]); text != nil {
-		s.out = out
-		s.w.passed(s.like.kind, text)
-		return out, nil
+	if !s.unlike {
+		if out, text := s.like.again(e, s.out[:0]); text != nil {
+			s.out = out
+			s.w.passed(s.like.kind, text)
+			return out, nil
+		}
 	}
 	var err error
 	if s.events, err = s.r.read(s.events[:0], e.Data); err != nil {
@@ -80,7 +108,9 @@ func (s *Stream) Event(e *wire.Event, terminal bool) ([]byte, error) {
 	if err := s.write(); err != nil {
 		return nil, err
 	}
-	s.like.remember(e, s.events, s.out)
+	if !s.unlike {
+		s.like.remember(e, s.events, s.out)
+	}
 	return s.out, nil
 }
 
@@ -89,9 +119,14 @@ func (s *Stream) End() ([]byte, error) {
 	if s.ended {
 		return nil, nil
 	}
+	s.events = s.events[:0]
+	return s.finish()
+}
+
+// finish writes what closes the answer, after the events that are there.
+func (s *Stream) finish() ([]byte, error) {
 	s.ended = true
-	s.events = s.r.end(s.events[:0])
-	s.events = append(s.events, Event{Kind: EventEnd})
+	s.events = append(s.r.end(s.events), Event{Kind: EventEnd})
 	err := s.write()
 	return s.out, err
 }
@@ -127,7 +162,7 @@ func Whole(from, to wire.Operation, body []byte, o StreamOptions) ([]byte, error
 	if err != nil {
 		return nil, malformed(err)
 	}
-	a.Usage, a.ID, a.Model = o.Usage(), cmp.Or(a.ID, o.ID), cmp.Or(a.Model, o.Model)
+	a.Usage, a.ID, a.Model, a.Echo = o.Usage(), cmp.Or(a.ID, o.ID), cmp.Or(a.Model, o.Model), o.Echo
 	if a.Created == 0 {
 		a.Created = o.Now.Unix()
 	}

@@ -91,9 +91,9 @@ func transcript(t *testing.T, comment, request, upstream string) map[string]stri
 	usage := func() sluice.Usage { u, _ := tap.Partial(); return u }
 	var out []byte
 	if h.Stream {
-		out, err = tapped(tap, NewStream(tr.Op, op, StreamOptions{Usage: usage, Told: h.IncludeUsage, Now: made}), strings.NewReader(upstream))
+		out, err = tapped(tap, NewStream(tr.Op, op, StreamOptions{Usage: usage, Told: h.IncludeUsage, Now: made, Echo: tr.Echo}), strings.NewReader(upstream))
 	} else if out, err = tap.Body([]byte(upstream)); err == nil {
-		out, err = Whole(tr.Op, op, out, StreamOptions{Usage: usage, Now: made})
+		out, err = Whole(tr.Op, op, out, StreamOptions{Usage: usage, Now: made, Echo: tr.Echo})
 		out = append(out, '\n')
 	}
 	got["client"] = string(out)

@@ -17,6 +17,9 @@ type Translation struct {
 
 	Head *wire.Head // of Body
 	Body []byte
+	Echo []byte // members of the request that the client's dialect repeats in its answers
+
+	into string
 }
 
 // Options says how a request is translated.
@@ -36,12 +39,17 @@ type Options struct {
 func Translate(head *wire.Head, body []byte, header http.Header, to wire.Operation, o Options) *Translation {
 	t := &Translation{Op: to}
 	from, target := codecOf(head.Op), codecOf(to)
+	t.into = string(target.dialect)
+	if from.dialect == target.dialect || to == wire.Responses {
+		t.into = to.String()
+	}
 	r, err := from.parseRequest(body)
 	if err != nil {
 		t.Err = misread(err)
 		return t
 	}
 	r.Model, r.Stream = head.Model, head.Stream // some tell it in the path
+	t.Echo = r.Echo
 	betas(r, header)
 	if target.bounded && r.MaxOutput == 0 && !head.HasMaxOutput {
 		r.MaxOutput = o.MaxOutput
@@ -84,9 +92,9 @@ func (r Report) refusal(to *codec, warn bool) *sluice.Error {
 // marks of what to cache, which only backends of its dialect take.
 func (t *Translation) Needs() route.Needs {
 	if t.Head == nil {
-		return 0
+		return t.Op.Surface()
 	}
-	return t.Head.Needs
+	return t.Head.Needs | t.Op.Surface()
 }
 
 // Route is the translation as routing sees it.
@@ -94,5 +102,6 @@ func (t *Translation) Route() route.Translation {
 	return route.Translation{Dialect: string(t.Op.Dialect()), Needs: t.Needs(), Err: t.Err}
 }
 
-// Into is what the request was put into, for people.
-func (t *Translation) Into() string { return string(t.Op.Dialect()) }
+// Into is what the request was put into, for people: a dialect, or, where that does not
+// tell it apart, an operation.
+func (t *Translation) Into() string { return t.into }

@@ -136,8 +136,11 @@ func callOf(e *ledger.Entry) (c engine.Call, f facts, ok bool) {
 	if e.Stream {
 		c.Needs |= route.NeedStream
 	}
+	_, surface := spoken(e.Operation)
+	c.Needs |= surface
 	if f.Into != "" { // into others it may go or not: nobody knows
-		c.Others = []route.Translation{{Dialect: f.Into, Needs: c.Needs &^ route.NeedCache}}
+		into, surface := spoken(f.Into)
+		c.Others = []route.Translation{{Dialect: into, Needs: c.Needs&^(route.NeedCache|route.Surfaces) | surface}}
 	}
 	if c.Session, ok = route.ParseSession(f.Session); !ok {
 		return c, f, false
@@ -180,4 +183,16 @@ func Run(before, after Side, asked []Asked) Report {
 	}
 	r.close()
 	return *r.Report
+}
+
+// spoken is the dialect of what a request was made by or put into, and what of it a
+// backend must have: a dialect's word, or an operation's.
+func spoken(word string) (dialect string, surface route.Needs) {
+	switch word {
+	case "chat", "openai":
+		return "openai", route.NeedChat
+	case "responses":
+		return "openai", route.NeedResponses
+	}
+	return word, 0
 }

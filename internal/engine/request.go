@@ -136,7 +136,8 @@ func (e *Engine) reuse(r *request) {
 // ownFirst leaves places of other dialects to requests that find none of their own:
 // what passes as it is loses nothing.
 func (r *request) ownFirst(places []*route.Place, left []route.Left) {
-	own := func(i int) bool { return places[i].Backend.Dialect == r.call.Dialect }
+	ask := r.spoken()
+	own := func(i int) bool { return ask.Own(places[i].Backend) }
 	found := false
 	for i := range left {
 		found = found || left[i] == route.Chosen && own(i)

@@ -230,7 +230,7 @@ func (t *turn) edit(a *attempt) wire.Edit {
 	if h.Op.Generates() {
 		e.CacheSalt = a.target.CacheSalt(t.r.Principal.Tenant)
 	}
-	if h.Stream && h.Op.Dialect() == wire.OpenAI {
+	if h.Stream && h.Op.TellsUsage() {
 		e.IncludeUsage, e.ContinuousUsage = true, a.target.ContinuousUsage()
 	}
 	return e

@@ -222,6 +222,7 @@ func (t *turn) failed(ctx context.Context, a *attempt) Result {
 	}
 	t.finish(a, e)
 	t.taught(a)
+	a.head.Sequence = a.sequence()
 	t.result.Err, t.result.Denied = e, a.denied
 	if a.pass != nil && ctx.Err() == nil {
 		t.result.Pass = a.pass

@@ -39,6 +39,7 @@ type Head struct {
 	Queued   time.Duration
 	Dropped  string // for sluice-dropped, empty if nothing was changed
 	Type     string // of an answer in one piece; empty is JSON
+	Sequence int64  // that the next event has, in streams that number them
 }
 
 // Client takes the answer. It is called from Run's goroutine alone. Its errors

@@ -16,7 +16,7 @@ import (
 // backends stop with the connection.
 func (t *turn) showsAll(table *route.Table, m *route.Model) bool {
 	h := t.r.Head
-	if m == nil || !h.Stream || !h.Op.Generates() || t.choices() > 1 || h.ServerTools > 0 || h.Prediction > 0 || !t.hard() {
+	if m == nil || !h.Stream || !h.Op.Generates() || h.Op == wire.Responses || t.choices() > 1 || h.ServerTools > 0 || h.Prediction > 0 || !t.hard() {
 		return false
 	}
 	shows := true

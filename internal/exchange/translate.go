@@ -56,10 +56,14 @@ func (t *turn) look(table *route.Table, m *route.Model) {
 // the one that it is put into; false if it is not translated.
 func (t *turn) servedBy(b *route.Backend) (wire.Operation, bool) {
 	op := t.r.Head.Op
-	if b.Dialect == string(op.Dialect()) {
+	own := b.Dialect == string(op.Dialect())
+	if own && op.Surface()&b.Lacks == 0 {
 		return op, true
 	}
-	return dialect.Operation(op, wire.Dialect(b.Dialect))
+	if other, ok := dialect.Operation(op, wire.Dialect(b.Dialect), b.Lacks); ok {
+		return other, true
+	}
+	return op, own
 }
 
 // translate puts the request into the other operations, once for all attempts. It reports
@@ -118,7 +122,7 @@ func (t *turn) madeFor(op wire.Operation) *dialect.Translation {
 func (t *turn) routes() []route.Translation {
 	var out []route.Translation
 	for _, x := range t.others.into {
-		out = append(out, route.Translation{Dialect: x.b.Dialect, Untried: true})
+		out = append(out, route.Translation{Dialect: x.b.Dialect, Needs: x.op.Surface(), Untried: true})
 	}
 	for _, x := range t.others.made {
 		out = append(out, x.Route())
@@ -208,7 +212,7 @@ func (t *turn) translated(a *attempt) *dialect.Stream {
 func (t *turn) naming(a *attempt) dialect.StreamOptions {
 	return dialect.StreamOptions{
 		Usage: func() sluice.Usage { return t.took(a) }, Told: t.r.Head.IncludeUsage, Now: time.Now(),
-		ID: string(t.r.ID), Model: t.r.Head.Model,
+		ID: string(t.r.ID), Model: t.r.Head.Model, Echo: a.to.Echo,
 	}
 }
 
@@ -225,6 +229,14 @@ func (a *attempt) step(ev wire.Event) wire.Step {
 	}
 	s.Out = out
 	return s
+}
+
+// sequence is the number that the client's next event has, where its events have one.
+func (a *attempt) sequence() int64 {
+	if a.stream != nil {
+		return a.stream.Sequence()
+	}
+	return a.tap.Sequence()
 }
 
 // closing is the events by which the tap ends a stream, in the client's dialect.
@@ -334,7 +346,7 @@ func (t *turn) countsHere() bool {
 			other = false
 			return true
 		}
-		_, ok := dialect.Operation(of.op, wire.Dialect(b.Dialect))
+		_, ok := dialect.Operation(of.op, wire.Dialect(b.Dialect), b.Lacks)
 		other = other || own || ok
 		return false
 	})

@@ -139,6 +139,8 @@ func (t *turn) generate() error {
 	s := newSink(t.w, &t.a.b)
 	var v voice = newOpenAI(s, t.a, t.id)
 	switch {
+	case t.surface == surfaceResponses:
+		v = newResponses(s, t.a, t.id)
 	case t.surface.anthropic():
 		v = newAnthropic(s, t.a, t.id, t.requestID())
 	case t.surface.gemini():

@@ -19,6 +19,7 @@ const (
 	surfaceChat        surface = "chat"
 	surfaceCompletions surface = "completions"
 	surfaceEmbeddings  surface = "embeddings"
+	surfaceResponses   surface = "responses"
 	surfaceMessages    surface = "messages"
 	surfaceCount       surface = "count_tokens"
 	surfaceTokenize    surface = "tokenize"
@@ -69,6 +70,8 @@ type body struct {
 	StreamOptions *streamOptions    `json:"stream_options"`
 	MaxTokens     *int64            `json:"max_tokens"`
 	MaxCompletion *int64            `json:"max_completion_tokens"`
+	MaxOutput     *int64            `json:"max_output_tokens"`
+	Instructions  json.RawMessage   `json:"instructions"`
 	N             *int              `json:"n"`
 	Tools         []json.RawMessage `json:"tools"`
 	ToolChoice    json.RawMessage   `json:"tool_choice"`
@@ -142,6 +145,9 @@ func (s *Server) understand(sf surface, h http.Header, in *body) (*ask, *refusal
 		return nil, invalid("you must provide a model parameter")
 	}
 	a := &ask{surface: sf, asked: in.Model, stream: in.Stream, choices: 1, dimensions: in.Dimensions, base64: in.Encoding == "base64"}
+	if sf == surfaceResponses {
+		in.items()
+	}
 	if o := in.StreamOptions; o != nil {
 		a.usage, a.continuous = o.IncludeUsage, o.IncludeUsage && o.Continuous
 	}
@@ -320,6 +326,8 @@ func (s *Server) check(a *ask, in *body, h http.Header) *refusal {
 	switch {
 	case a.surface == surfaceChat && len(in.Messages) == 0:
 		return invalid("messages must have at least one item")
+	case a.surface == surfaceResponses && len(in.Messages) == 0:
+		return invalid("input must have at least one item")
 	case a.surface == surfaceEmbeddings && a.items == 0:
 		return invalid("input must not be empty")
 	case a.max < 0:
@@ -404,6 +412,7 @@ func callsFor(sf surface, in *body) []toolCall {
 	type spec struct {
 		Name        string          `json:"name"`
 		InputSchema json.RawMessage `json:"input_schema"`
+		Parameters  json.RawMessage `json:"parameters"` // of Responses
 		Function    struct {
 			Name       string          `json:"name"`
 			Parameters json.RawMessage `json:"parameters"`
@@ -417,6 +426,9 @@ func callsFor(sf surface, in *body) []toolCall {
 		}
 		if t.Function.Name != "" {
 			t.Name, t.InputSchema = t.Function.Name, t.Function.Parameters
+		}
+		if t.InputSchema == nil {
+			t.InputSchema = t.Parameters
 		}
 		if t.Name != "" {
 			specs = append(specs, t)

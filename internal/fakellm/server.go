@@ -90,7 +90,7 @@ func New(o Options) (*Server, error) {
 func (s *Server) routes() {
 	s.mux = http.NewServeMux()
 	for path, sf := range map[string]surface{
-		"/v1/chat/completions": surfaceChat, "/v1/completions": surfaceCompletions, "/v1/embeddings": surfaceEmbeddings,
+		"/v1/chat/completions": surfaceChat, "/v1/completions": surfaceCompletions, "/v1/embeddings": surfaceEmbeddings, "/v1/responses": surfaceResponses,
 		"/v1/messages": surfaceMessages, "/v1/messages/count_tokens": surfaceCount, "/tokenize": surfaceTokenize,
 	} {
 		s.mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) { s.work(w, r, sf) })

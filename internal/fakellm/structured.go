@@ -9,6 +9,11 @@ type format struct {
 			Schema json.RawMessage `json:"schema"`
 		} `json:"json_schema"`
 	} `json:"response_format"`
+	Text *struct {
+		Format *struct {
+			Schema json.RawMessage `json:"schema"`
+		} `json:"format"`
+	} `json:"text"`
 	Output *struct {
 		Format *struct {
 			Schema json.RawMessage `json:"schema"`
@@ -21,6 +26,8 @@ func (f *format) schema() json.RawMessage {
 	switch {
 	case f.Response != nil && f.Response.Schema != nil:
 		return f.Response.Schema.Schema
+	case f.Text != nil && f.Text.Format != nil:
+		return f.Text.Format.Schema
 	case f.Output != nil && f.Output.Format != nil:
 		return f.Output.Format.Schema
 	}

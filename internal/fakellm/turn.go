@@ -142,7 +142,7 @@ func (t *turn) reports() bool {
 	}
 	switch t.a.b.Usage {
 	case "", "twice", "every":
-		return !t.a.stream || t.a.usage || t.a.surface.anthropic() || t.a.surface.gemini() || t.a.surface == surfaceConverse || t.a.b.Usage == "every"
+		return !t.a.stream || t.a.usage || t.a.surface.anthropic() || t.a.surface.gemini() || t.a.surface == surfaceConverse || t.a.surface == surfaceResponses || t.a.b.Usage == "every"
 	}
 	return false
 }

@@ -102,7 +102,7 @@ func (p *Proxy) Handler() http.Handler {
 	mux := http.NewServeMux()
 	operations := map[string]http.HandlerFunc{}
 	for _, op := range []wire.Operation{
-		wire.Chat, wire.Completions, wire.Embeddings, wire.Messages, wire.CountTokens,
+		wire.Chat, wire.Completions, wire.Embeddings, wire.Responses, wire.Messages, wire.CountTokens,
 		wire.ImageGenerations, wire.ImageEdits, wire.ImageVariations, wire.Speech, wire.Transcriptions, wire.Translations, wire.Moderations, wire.Rerank,
 	} {
 		operations["/v1"+op.Path()] = func(w http.ResponseWriter, r *http.Request) {

@@ -229,9 +229,21 @@ func (s *sink) fail(e *sluice.Error, head *exchange.Head) {
 	default:
 		s.aborted = true
 		if s.c.streams() && !s.closed {
-			s.write(wire.ErrorEvent(s.c.dialect, e, s.id))
+			s.write(s.errorEvent(e, head))
 		}
 	}
+}
+
+// errorEvent is how the client of a stream is told of an error.
+func (s *sink) errorEvent(e *sluice.Error, head *exchange.Head) []byte {
+	if s.c.op != wire.Responses {
+		return wire.ErrorEvent(s.c.dialect, e, s.id)
+	}
+	next := int64(0)
+	if head != nil {
+		next = head.Sequence
+	}
+	return wire.ResponsesErrorEvent(e, s.id, next)
 }
 
 // failWhole answers with an error. mu is held.

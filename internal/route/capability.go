@@ -35,12 +35,18 @@ const (
 	NeedSeed
 	NeedLogitBias
 	NeedStop
-	NeedMediaURL // media by URL, which the backend fetches itself
-	numNeeds     = iota
+	NeedMediaURL  // media by URL, which the backend fetches itself
+	NeedChat      // chat completions, of the OpenAI dialect
+	NeedResponses // responses, likewise
+	numNeeds      = iota
 )
 
 // AllNeeds is everything that a request may need.
 const AllNeeds Needs = 1<<numNeeds - 1
+
+// Surfaces are the ways in which backends of a dialect take a request: one may lack
+// some and speak the dialect all the same.
+const Surfaces = NeedChat | NeedResponses
 
 // Sampling is the sampling parameters.
 const Sampling = NeedTemperature | NeedTopP | NeedTopK | NeedMinP | NeedPresence | NeedFrequency | NeedRepetition | NeedSeed | NeedLogitBias | NeedStop
@@ -49,7 +55,7 @@ var needNames = [numNeeds]string{
 	"stream", "image", "audio", "video", "file", "audio_output", "tools", "parallel_tools", "server_tools",
 	"json_object", "json_schema", "reasoning", "logprobs", "n", "cache", "count_tokens",
 	"temperature", "top_p", "top_k", "min_p", "presence_penalty", "frequency_penalty", "repetition_penalty", "seed", "logit_bias", "stop",
-	"media_url",
+	"media_url", "chat", "responses",
 }
 
 // Has reports whether all of n are in the set.

@@ -57,19 +57,24 @@ type Ask struct {
 	Pin     *Pin          // where what it refers to is kept; nil if it refers to nothing
 }
 
-// Translation is a request in another dialect than the client's.
+// Translation is a request in another dialect than the client's, or in another way of
+// its own.
 type Translation struct {
 	Dialect string
-	Needs   Needs         // in place of those of the request
+	Needs   Needs         // in place of those of the request; of an untried one its Surfaces alone
 	Err     *sluice.Error // why it may not be sent so; nil if it may
 	Untried bool          // nobody has looked whether it may: until then it is as if it might not
 }
 
-// in is the translation into a dialect, nil if there is none.
-func (a *Ask) in(dialect string) *Translation {
+// Own reports whether a backend takes the request as it is: it speaks its dialect, and
+// the way in which the request is made.
+func (a *Ask) Own(b *Backend) bool { return b.Dialect == a.Dialect && a.Needs&Surfaces&b.Lacks == 0 }
+
+// in is the translation by which a backend takes the request, nil if there is none.
+func (a *Ask) in(b *Backend) *Translation {
 	for i := range a.Others {
-		if a.Others[i].Dialect == dialect {
-			return &a.Others[i]
+		if t := &a.Others[i]; t.Dialect == b.Dialect && t.Needs&Surfaces&b.Lacks == 0 {
+			return t
 		}
 	}
 	return nil
@@ -77,8 +82,8 @@ func (a *Ask) in(dialect string) *Translation {
 
 // NeedsOf is what the request needs of a backend, in the dialect that this speaks.
 func (a *Ask) NeedsOf(b *Backend) Needs {
-	if b.Dialect != a.Dialect {
-		if t := a.in(b.Dialect); t != nil {
+	if !a.Own(b) {
+		if t := a.in(b); t != nil {
 			return t.Needs
 		}
 	}
@@ -88,7 +93,10 @@ func (a *Ask) NeedsOf(b *Backend) Needs {
 // Untranslated is why the request may not be sent in the dialect of a backend; nil
 // if it may, or is not translated at all.
 func (a *Ask) Untranslated(b *Backend) *sluice.Error {
-	if t := a.in(b.Dialect); t != nil && b.Dialect != a.Dialect {
+	if a.Own(b) {
+		return nil
+	}
+	if t := a.in(b); t != nil {
 		return t.Err
 	}
 	return nil
@@ -96,10 +104,12 @@ func (a *Ask) Untranslated(b *Backend) *sluice.Error {
 
 // speaks tells whether a backend understands the request, as it is or translated.
 func (a *Ask) speaks(b *Backend) Left {
-	if b.Dialect == a.Dialect {
+	if a.Own(b) {
 		return Chosen
 	}
-	switch t := a.in(b.Dialect); {
+	switch t := a.in(b); {
+	case t == nil && b.Dialect == a.Dialect: // see Lacks
+		return Chosen
 	case t == nil:
 		return LeftDialect
 	case t.Untried:

@@ -72,6 +72,7 @@ var endpoints = map[place]endpoint{
 	{Deployments, wire.Chat}:        {path: "/deployments/{model}/chat/completions?api-version={version}"},
 	{Deployments, wire.Completions}: {path: "/deployments/{model}/completions?api-version={version}"},
 	{Deployments, wire.Embeddings}:  {path: "/deployments/{model}/embeddings?api-version={version}"},
+	{Deployments, wire.Responses}:   {path: "/responses?api-version={version}"},
 
 	{Vertex, wire.Chat}: {path: onVertex + "/endpoints/openapi/chat/completions"},
 	{Vertex, wire.Messages}: {

@@ -126,7 +126,7 @@ func pump(tap *Tap, stream string, sizes []int, result *strings.Builder) (client
 		switch {
 		case s.Err != nil:
 			writeErr(result, s.Err)
-			return append(client, ErrorEvent(tap.op.Dialect(), s.Err, "req_1")...)
+			return append(client, errorEvent(tap, s.Err)...)
 		case s.Terminal:
 			fmt.Fprintf(result, "terminal at event %d\n", n)
 			return client
@@ -141,7 +141,7 @@ func finish(tap *Tap, cause error, client []byte, result *strings.Builder) []byt
 	client = append(client, s.Out...)
 	if s.Err != nil {
 		writeErr(result, s.Err)
-		return append(client, ErrorEvent(tap.op.Dialect(), s.Err, "req_1")...)
+		return append(client, errorEvent(tap, s.Err)...)
 	}
 	result.WriteString("terminal at the end\n")
 	return client
@@ -194,4 +194,11 @@ func usageText(u sluice.Usage) string {
 		b.WriteString("anomalous ")
 	}
 	return b.String() + u.Source.String()
+}
+
+func errorEvent(tap *Tap, e *sluice.Error) []byte {
+	if tap.op == Responses {
+		return ResponsesErrorEvent(e, "req_1", tap.Sequence())
+	}
+	return ErrorEvent(tap.op.Dialect(), e, "req_1")
 }

@@ -1,5 +1,7 @@
 package wire
 
+import "sluice/internal/route"
+
 // Dialect is the family of HTTP shapes that a client or a backend speaks.
 type Dialect string
 
@@ -34,6 +36,7 @@ const (
 	Translations // of audio, into English
 	Moderations
 	Rerank
+	Responses     // OpenAI, streamed or not
 	NumOperations = iota
 
 	firstAside, lastAside = ImageGenerations, Rerank
@@ -67,6 +70,7 @@ var operations = [NumOperations]operationInfo{
 	Translations:     {"translations", OpenAI, "/audio/translations"},
 	Moderations:      {"moderations", OpenAI, "/moderations"},
 	Rerank:           {"rerank", OpenAI, "/rerank"},
+	Responses:        {"responses", OpenAI, "/responses"},
 }
 
 // String is the operation's word in logs, metrics and the ledger.
@@ -97,12 +101,27 @@ func (o Operation) Path() string {
 // Generates reports whether the operation makes a model produce output, so that
 // it has an output bound.
 func (o Operation) Generates() bool {
-	return o == Chat || o == Completions || o == Messages || o == Converse || o == GenerateContent
+	return o == Chat || o == Completions || o == Messages || o == Converse || o == GenerateContent || o == Responses
 }
 
 // Counts reports whether the operation counts the tokens of a request that is not
 // run.
 func (o Operation) Counts() bool { return o == CountTokens || o == CountContent }
+
+// TellsUsage reports whether the usage of a stream has to be asked for.
+func (o Operation) TellsUsage() bool { return o == Chat || o == Completions }
+
+// Surface is what a backend of the dialect must have to serve the operation, beside
+// the dialect itself; none for one that all of them serve.
+func (o Operation) Surface() route.Needs {
+	switch o {
+	case Chat:
+		return route.NeedChat
+	case Responses:
+		return route.NeedResponses
+	}
+	return 0
+}
 
 // Streams reports whether the operation can be asked to stream.
 func (o Operation) Streams() bool { return o.Generates() }

@@ -145,6 +145,21 @@ func ErrorEvent(d Dialect, e *sluice.Error, id sluice.RequestID) []byte {
 	return AppendEvent(nil, name, errorBody(d, e, id, ErrorOptions{}))
 }
 
+// ResponsesErrorEvent is ErrorEvent of the Responses operation, whose events have names
+// and numbers. It says the same twice: as the event's own members, which is how the
+// dialect documents it, and as an object, which is what client libraries look for.
+func ResponsesErrorEvent(e *sluice.Error, id sluice.RequestID, sequence int64) []byte {
+	body := openaiErrorOf(e, id, ErrorOptions{})
+	return AppendEvent(nil, "error", encode(struct {
+		Type     string      `json:"type"`
+		Code     *string     `json:"code"`
+		Message  string      `json:"message"`
+		Param    *string     `json:"param"`
+		Sequence int64       `json:"sequence_number"`
+		Error    openaiError `json:"error"`
+	}{"error", body.Code, body.Message, body.Param, sequence, body}))
+}
+
 // openaiError has all four keys that clients require; param and code may be null.
 type openaiError struct {
 	Message string  `json:"message"`
@@ -194,6 +209,13 @@ func errorBody(d Dialect, e *sluice.Error, id sluice.RequestID, o ErrorOptions) 
 			RequestID sluice.RequestID `json:"request_id"`
 		}{"error", anthropicError{r.anthropicType, message(e, id), detailOf(e, id)}, id})
 	}
+	return encode(struct {
+		Error openaiError `json:"error"`
+	}{openaiErrorOf(e, id, o)})
+}
+
+func openaiErrorOf(e *sluice.Error, id sluice.RequestID, o ErrorOptions) openaiError {
+	r := rejectionOf(e, o)
 	body := openaiError{Message: message(e, id), Type: r.openaiType, Sluice: detailOf(e, id)}
 	if code := openaiCode(r, e); code != "" {
 		body.Code = &code
@@ -201,9 +223,7 @@ func errorBody(d Dialect, e *sluice.Error, id sluice.RequestID, o ErrorOptions) 
 	if e.Param != "" {
 		body.Param = &e.Param
 	}
-	return encode(struct {
-		Error openaiError `json:"error"`
-	}{body})
+	return body
 }
 
 // openaiCode is the provider's own word where it has one, else the reason's.

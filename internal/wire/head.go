@@ -60,6 +60,11 @@ type Head struct {
 	// cache_salt, …): refuse them unless the tenant may.
 	Privileged []string
 
+	// Of the Responses operation: the provider is to keep the answer, which is what
+	// leaving it out means; the answer is not waited for; an item is named by its id
+	// alone.
+	Store, Background, Items bool
+
 	// What For and Splice need.
 	base      sluice.Tokens // bound of text and template, without media
 	media     []media

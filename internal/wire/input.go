@@ -173,6 +173,13 @@ func (s *scanner) part() {
 			s.source(&p, (*scanner).reference)
 		case "image_url", "input_audio", "file", "video_url", "audio_url", "input_image":
 			s.source(&p, (*scanner).address)
+		case "file_data":
+			s.reference(&p)
+		case "file_url":
+			s.ws()
+			s.address(&p)
+		case "detail":
+			s.detail(&p)
 		case "file_id":
 			s.readFileID(&p)
 		case "cache_control":
@@ -216,9 +223,7 @@ func (s *scanner) source(p *part, bare func(*scanner, *part)) {
 		case "media_type", "format":
 			p.mediaType, _ = s.word("media_type", 1<<10)
 		case "detail":
-			if d, _ := s.word("detail", 64); d != "" {
-				p.detail = d[0]
-			}
+			s.detail(p)
 		case "content":
 			s.content()
 		case "file_id":
@@ -226,6 +231,15 @@ func (s *scanner) source(p *part, bare func(*scanner, *part)) {
 		default:
 			s.skip()
 		}
+	}
+}
+
+// detail reads how closely an image is to be looked at.
+func (s *scanner) detail(p *part) {
+	if s.ws() != '"' {
+		s.skip()
+	} else if d, _ := s.word("detail", 64); d != "" {
+		p.detail = d[0]
 	}
 }
 
@@ -410,6 +424,8 @@ func (s *scanner) readTools() {
 		case hasAnyPrefix(kind, clientTools):
 			s.h.Unbounded = true // the provider describes it to the model
 			s.h.Needs |= route.NeedTools
+		case s.h.Op == Responses:
+			s.hostedTool(kind)
 		default:
 			s.serverTool(s.uses, strings.HasPrefix(kind, "web_search"))
 		}
@@ -420,7 +436,7 @@ func (s *scanner) readTools() {
 }
 
 // clientTools are tools that a provider defines and the client runs.
-var clientTools = []string{"bash_", "text_editor_", "computer_", "memory_"}
+var clientTools = []string{"bash_", "text_editor_", "computer_", "memory_", "local_shell", "apply_patch"}
 
 func hasAnyPrefix(s string, prefixes []string) bool {
 	for _, p := range prefixes {

@@ -14,7 +14,8 @@ const (
 	embeddingsOp  = ops(1) << Embeddings
 	messagesOp    = ops(1) << Messages
 	countOp       = ops(1) << CountTokens
-	openaiOps     = chatOp | completionsOp | embeddingsOp | asideOps
+	responsesOp   = ops(1) << Responses
+	openaiOps     = chatOp | completionsOp | embeddingsOp | responsesOp | asideOps
 	anthropicOps  = messagesOp | countOp
 	textOps       = chatOp | completionsOp
 	allOps        = openaiOps | anthropicOps
@@ -32,10 +33,11 @@ type member struct {
 // since some servers match keys without regard to case.
 var members = []member{
 	{"model", allOps | converseOp, (*scanner).readModel},
-	{"stream", textOps | messagesOp | converseOp, func(s *scanner) { s.h.Stream = s.boolean("stream") }},
+	{"stream", textOps | messagesOp | converseOp | responsesOp, func(s *scanner) { s.h.Stream = s.boolean("stream") }},
 	{"stream_options", textOps, (*scanner).readStreamOptions},
 	{"max_tokens", textOps | messagesOp, (*scanner).readMaxTokens},
 	{"max_completion_tokens", chatOp, (*scanner).readMaxCompletionTokens},
+	{"max_output_tokens", responsesOp, (*scanner).readMaxOutputTokens},
 	{"echo", completionsOp, func(s *scanner) { s.echo = s.boolean("echo") }},
 	{"n", textOps, func(s *scanner) { s.n = s.count("n") }},
 	{"best_of", textOps, func(s *scanner) { s.bestOf = s.count("best_of") }},
@@ -45,12 +47,13 @@ var members = []member{
 	{"service_tier", allOps, func(s *scanner) { s.h.ServiceTier, _ = s.word("service_tier", 64) }},
 	{"messages", chatOp | anthropicOps, (*scanner).readMessages},
 	{"system", anthropicOps, (*scanner).content},
-	{"prompt", completionsOp, func(s *scanner) { s.readInput("prompt") }},
+	{"prompt", completionsOp | responsesOp, (*scanner).readPrompt},
 	{"suffix", completionsOp, (*scanner).content},
-	{"input", embeddingsOp, func(s *scanner) { s.readInput("input") }},
-	{"tools", chatOp | anthropicOps, (*scanner).readTools},
+	{"input", embeddingsOp | responsesOp, (*scanner).readInputs},
+	{"instructions", responsesOp, (*scanner).content},
+	{"tools", chatOp | anthropicOps | responsesOp, (*scanner).readTools},
 	{"functions", chatOp, (*scanner).readTools},
-	{"parallel_tool_calls", chatOp, (*scanner).readParallel},
+	{"parallel_tool_calls", chatOp | responsesOp, (*scanner).readParallel},
 	{"tool_choice", anthropicOps, (*scanner).readToolChoice},
 	{"response_format", textOps, (*scanner).readResponseFormat},
 	{"structured_outputs", textOps, needs(route.NeedJSONSchema)},
@@ -60,14 +63,23 @@ var members = []member{
 	{"guided_grammar", textOps, needs(route.NeedJSONSchema)},
 	{"output_config", anthropicOps, (*scanner).readOutputConfig},
 	{"output_format", anthropicOps, needs(route.NeedJSONSchema)},
+	{"text", responsesOp, (*scanner).readText},
+	{"reasoning", responsesOp, (*scanner).readReasoning},
+	{"include", responsesOp, (*scanner).readInclude},
+	{"top_logprobs", responsesOp, (*scanner).readTopLogprobs},
+	{"max_tool_calls", responsesOp, (*scanner).readMaxToolCalls},
+	{"store", responsesOp, (*scanner).readStore},
+	{"background", responsesOp, func(s *scanner) { s.h.Background = s.boolean("background") }},
+	{"previous_response_id", responsesOp, reads(route.StateResponse, "previous_response_id")},
+	{"conversation", responsesOp, reads(route.StateConversation, "conversation")},
 	{"reasoning_effort", chatOp, (*scanner).readEffort},
 	{"thinking", anthropicOps, (*scanner).readThinking},
 	{"logprobs", textOps, (*scanner).readLogprobs},
 	{"cache_control", anthropicOps, needs(route.NeedCache)},
 	{"anthropic_version", anthropicOps, func(s *scanner) { _, s.h.version = s.word("anthropic_version", 64) }},
 	{"anthropic_beta", anthropicOps, func(s *scanner) { s.ws(); s.h.betas = s.skip() }},
-	{"temperature", textOps | messagesOp, sampling(route.NeedTemperature, "1")},
-	{"top_p", textOps | messagesOp, sampling(route.NeedTopP, "1")},
+	{"temperature", textOps | messagesOp | responsesOp, sampling(route.NeedTemperature, "1")},
+	{"top_p", textOps | messagesOp | responsesOp, sampling(route.NeedTopP, "1")},
 	{"top_k", textOps | messagesOp, sampling(route.NeedTopK, "0", "-1")},
 	{"min_p", textOps, sampling(route.NeedMinP, "0")},
 	{"presence_penalty", textOps, sampling(route.NeedPresence, "0")},
@@ -85,20 +97,20 @@ var members = []member{
 	{"container", anthropicOps, reads(route.StateContainer, "container")},
 	{"store", chatOp, func(s *scanner) { s.h.Stores = s.boolean("store") }},
 	{"documents", chatOp, (*scanner).content},
-	{"n_predict", textOps | messagesOp, privileged("n_predict")}, // llama.cpp obeys it before max_tokens
-	{"num_predict", textOps | messagesOp, privileged("num_predict")},
-	{"max_new_tokens", textOps | messagesOp, privileged("max_new_tokens")},
-	{"priority", textOps | embeddingsOp, privileged("priority")},
-	{"request_id", textOps | embeddingsOp, privileged("request_id")},
-	{"rid", textOps | embeddingsOp, privileged("rid")},
+	{"n_predict", textOps | messagesOp | responsesOp, privileged("n_predict")}, // llama.cpp obeys it before max_tokens
+	{"num_predict", textOps | messagesOp | responsesOp, privileged("num_predict")},
+	{"max_new_tokens", textOps | messagesOp | responsesOp, privileged("max_new_tokens")},
+	{"priority", openaiOps, privileged("priority")},
+	{"request_id", openaiOps, privileged("request_id")},
+	{"rid", openaiOps, privileged("rid")},
 	{"chat_template", openaiOps, privileged("chat_template")},
 	{"chat_template_kwargs", openaiOps, privileged("chat_template_kwargs")},
-	{"logits_processors", textOps, privileged("logits_processors")},
-	{"kv_transfer_params", textOps, privileged("kv_transfer_params")},
+	{"logits_processors", textOps | responsesOp, privileged("logits_processors")},
+	{"kv_transfer_params", textOps | responsesOp, privileged("kv_transfer_params")},
 	{"cache_salt", openaiOps, (*scanner).readCacheSalt},
 	{"truncate_prompt_tokens", openaiOps, privileged("truncate_prompt_tokens")},
 	{"mm_processor_kwargs", openaiOps, privileged("mm_processor_kwargs")},
-	{"vllm_xargs", textOps, privileged("vllm_xargs")},
+	{"vllm_xargs", textOps | responsesOp, privileged("vllm_xargs")},
 }
 
 // EngineFields are the members that steer a self-run engine and that a tenant may be
@@ -157,6 +169,24 @@ func (s *scanner) readModel() {
 	s.h.Model, s.h.model = s.word("model", MaxModelName)
 }
 
+// readPrompt takes the text of completions, and the prompt of Responses that the
+// provider keeps.
+func (s *scanner) readPrompt() {
+	if s.h.Op == Responses {
+		s.readReference()
+		return
+	}
+	s.readInput("prompt")
+}
+
+func (s *scanner) readInputs() {
+	if s.h.Op == Responses {
+		s.readInputItems()
+		return
+	}
+	s.readInput("input")
+}
+
 func (s *scanner) count(param string) int64 {
 	v, _ := s.integer(param, maxChoices+1)
 	if v > maxChoices || v == 0 {
@@ -181,7 +211,7 @@ func (s *scanner) readMaxCompletionTokens() {
 // counts is the backend's choice. A bound of 0 is refused but for what means
 // something by it, see finish: servers that take it for no bound at all are common.
 func (s *scanner) outputBound(param string, v int64) {
-	if v == 0 && s.h.Op == Chat {
+	if v == 0 && (s.h.Op == Chat || s.h.Op == Responses) {
 		s.reject(param, atLeastOne)
 	}
 	if v >= 0 {

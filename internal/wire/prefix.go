@@ -21,13 +21,13 @@ const (
 // promptPartOf is the part that a top-level member is.
 func promptPartOf(key []byte) promptPart {
 	switch string(key) {
-	case "system":
+	case "system", "instructions":
 		return systemSection
 	case "tools":
 		return toolsSection
 	case "functions":
 		return functionsSection
-	case "messages", "prompt":
+	case "messages", "prompt", "input":
 		return textSection
 	}
 	return notPrompt

@@ -33,8 +33,11 @@ var anthropicReading = reading{
 
 // readingOf is how the answers to an operation are read.
 func readingOf(op Operation) *reading {
-	if op.Aside() {
+	switch {
+	case op.Aside():
 		return &asideReading
+	case op == Responses:
+		return &responsesReading
 	}
 	switch op.Dialect() {
 	case Anthropic:

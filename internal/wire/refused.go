@@ -161,7 +161,7 @@ func upstreamError(kind, code, message string) *sluice.Error {
 		e.Kind, e.Reason = sluice.KindOverloaded, sluice.UpstreamLimited
 	case r.says("timeout_error"):
 		e.Kind, e.Reason = sluice.KindTimeout, sluice.UpstreamTimeout
-	case r.says("invalid_request_error"), r.says("BadRequestError"), r.says("context_length_exceeded"), r.says("validation"):
+	case r.says("invalid_request_error"), r.says("BadRequestError"), r.says("context_length_exceeded"), r.says("validation"), r.says("invalid_prompt"):
 		e.Kind, e.Reason = sluice.KindInvalid, sluice.UpstreamRefused
 	default:
 		if r.Status = statusOf(code); r.Status != 0 {

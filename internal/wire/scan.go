@@ -41,7 +41,7 @@ type InPath struct {
 // ScanIn is Scan for a request whose path may tell a part of it. Dialects that tell
 // all in the body ignore at.
 func ScanIn(op Operation, body []byte, at InPath) (*Head, error) {
-	h := &Head{Op: op, ParallelTools: true}
+	h := &Head{Op: op, ParallelTools: true, Store: op == Responses}
 	s := scanner{lexer: lexer{b: body, keys: make([]keySpan, 0, 24)}, h: h}
 	if op.Dialect() == Gemini {
 		s.geminiRequest(at)
@@ -83,10 +83,14 @@ type scanner struct {
 	marked       bool  // that tool ends what is to be cached
 	parallel     bool  // several tool calls in one answer are asked for
 	resolution   byte  // of all media, as a detail; 0 if it is not said
+	toolCalls    int64 // max_tool_calls, where toolCallsBound
 	echo         bool  // the prompt comes back: with a bound of 0 it is scored alone
 	mentions     int   // references, the same one again too
 	safetyID     string
 	user, metaID string
+
+	toolCallsBound bool
+	otherTools     bool // of the provider than searches of the web
 }
 
 // reject notes the first mistake that is not one of syntax; the scan goes on, so
@@ -155,6 +159,9 @@ func (s *scanner) finish() error {
 	if h.Op == Completions && h.HasMaxOutput && h.MaxOutput == 0 && !s.echo {
 		return sluice.Invalid("max_tokens", "%s, or come with echo: true to score the prompt", atLeastOne)
 	}
+	if h.Op == Responses {
+		s.finishResponses()
+	}
 	if h.Op.Generates() {
 		h.Choices = max(s.n, s.bestOf, 1) * max(s.prompts, 1)
 	}
@@ -184,6 +191,8 @@ func maxParam(h *Head) string {
 	switch {
 	case h.Op.Dialect() == Gemini:
 		return geminiBound
+	case h.Op == Responses:
+		return "max_output_tokens"
 	case h.maxCompletionTokens.ok() && h.maxCompletionTokensIs >= 0:
 		return "max_completion_tokens"
 	case h.maxTokens.ok() && h.maxTokensIs >= 0, h.Op != Chat:

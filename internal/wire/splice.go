@@ -91,9 +91,10 @@ func (h *Head) others(p []patch, insert span, e Edit) []patch {
 			p = append(p, patch{insert, append([]byte(`,"cache_salt":`), quoted(e.CacheSalt)...)})
 		}
 	}
-	if h.Stream && h.Op.Streams() && h.Op.Dialect() == OpenAI {
+	if h.Stream && h.Op.TellsUsage() {
 		p = h.usagePatches(p, insert, e)
 	}
+	e.LegacyMaxTokens = e.LegacyMaxTokens && h.Op != Responses // which has one name for it
 	if e.LegacyMaxTokens && e.MaxOutput == 0 {
 		e.MaxOutput = h.MaxOutput
 	}
@@ -188,7 +189,7 @@ func (h *Head) Changed(e Edit) string {
 		return ""
 	}
 	if !h.HasMaxOutput {
-		if e.LegacyMaxTokens && h.Op.Dialect() == OpenAI {
+		if e.LegacyMaxTokens && h.Op.Dialect() == OpenAI && h.Op != Responses {
 			return "max_tokens=" + strconv.FormatInt(int64(e.MaxOutput), 10)
 		}
 		return h.MaxParam + "=" + strconv.FormatInt(int64(e.MaxOutput), 10)
@@ -198,7 +199,7 @@ func (h *Head) Changed(e Edit) string {
 		name string
 		at   span
 		is   sluice.Tokens
-	}{{h.maxTokensName(), h.maxTokens, h.maxTokensIs}, {"max_completion_tokens", h.maxCompletionTokens, h.maxCompletionTokensIs}} {
+	}{{h.maxTokensName(), h.maxTokens, h.maxTokensIs}, {h.maxCompletionName(), h.maxCompletionTokens, h.maxCompletionTokensIs}} {
 		if f.at.ok() && f.is >= 0 && replaces(e.MaxOutput, f.is) {
 			out = append(out, f.name+"="+strconv.FormatInt(int64(e.MaxOutput), 10))
 		}
@@ -212,6 +213,14 @@ func (h *Head) maxTokensName() string {
 		return geminiBound
 	}
 	return "max_tokens"
+}
+
+// maxCompletionName is the member that maxCompletionTokens is.
+func (h *Head) maxCompletionName() string {
+	if h.Op == Responses {
+		return "max_output_tokens"
+	}
+	return "max_completion_tokens"
 }
 
 // name gives a field that the client left out, or wrote null, a value.

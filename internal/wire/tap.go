@@ -64,8 +64,10 @@ type Tap struct {
 	failed       bool
 	mended       int64
 	toolCalls    int64
-	searches     int64 // that the provider ran, where its usage does not tell
-	blocked      bool  // the prompt was, and there is no answer
+	sequence     int64  // number of the last event, where they have one; -1 before the first
+	id           string // of the answer, where it may be named later
+	searches     int64  // that the provider ran, where its usage does not tell
+	blocked      bool   // the prompt was, and there is no answer
 	finish       string
 	model        string
 	tier         string
@@ -90,7 +92,7 @@ func NewTap(op Operation, o TapOptions) *Tap {
 	if o.Ceiling <= 0 {
 		o.Ceiling = DefaultCeiling
 	}
-	return &Tap{op: op, o: o, by: readingOf(op)}
+	return &Tap{op: op, o: o, by: readingOf(op), sequence: -1}
 }
 
 // Event takes the next event of a streamed answer. An event that the end of the

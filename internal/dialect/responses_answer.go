@@ -1,0 +1,368 @@
+package dialect
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"sluice"
+)
+
+// responsesAnswer is a response.
+type responsesAnswer struct {
+	ID         string          `json:"id"`
+	Model      string          `json:"model"`
+	Created    float64         `json:"created_at"`
+	Status     string          `json:"status"`
+	Incomplete *responsesWhy   `json:"incomplete_details"`
+	Output     []responsesItem `json:"output"`
+}
+
+type responsesWhy struct {
+	Reason string `json:"reason"`
+}
+
+// stop is why the response ended.
+func (a *responsesAnswer) stop(called, refused bool) (Stop, error) {
+	switch {
+	case a.Status == "incomplete" && a.Incomplete != nil:
+		switch a.Incomplete.Reason {
+		case "max_output_tokens":
+			return Stop{Reason: StopLength}, nil
+		case "content_filter":
+			return Stop{Reason: StopRefusal}, nil
+		}
+		return Stop{}, uncarried("the reason " + clean(a.Incomplete.Reason) + " to stop")
+	case a.Status != "completed" && a.Status != "":
+		return Stop{}, uncarried("the status " + clean(a.Status))
+	case called:
+		return Stop{Reason: StopTools}, nil
+	case refused:
+		return Stop{Reason: StopRefusal}, nil
+	}
+	return Stop{Reason: StopEnd}, nil
+}
+
+// labelled is a seal with the id of its item before it, which a backend wants back.
+func labelled(id, seal string) string {
+	if id == "" || seal == "" {
+		return seal
+	}
+	return id + ":" + seal
+}
+
+// unlabelled takes it apart; the id of what another dialect has signed is empty.
+func unlabelled(s string) (id, seal string) {
+	if id, seal, ok := strings.Cut(s, ":"); ok && strings.HasPrefix(id, "rs_") {
+		return id, seal
+	}
+	return "", s
+}
+
+func parseResponsesAnswer(body []byte) (*Answer, error) {
+	var in responsesAnswer
+	if err := json.Unmarshal(body, &in, lenient); err != nil {
+		return nil, err
+	}
+	a := &Answer{ID: in.ID, Model: in.Model, Created: int64(in.Created)}
+	called, refused := false, false
+	for i := range in.Output {
+		parts, err := in.Output[i].answer()
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range parts {
+			called = called || p.Kind == CallPart
+			refused = refused || p.Kind == RefusalPart
+			if p.Text != "" || p.Kind != TextPart && p.Kind != RefusalPart || len(p.Logprobs) > 0 {
+				a.Parts = append(a.Parts, p)
+			}
+		}
+	}
+	var err error
+	a.Stop, err = in.stop(called, refused)
+	return a, err
+}
+
+// itemID is the id of an item, empty where it is none.
+func (x *responsesItem) itemID() (id string) {
+	_ = json.Unmarshal(x.ID, &id, lenient) // what is no string is no id
+	return id
+}
+
+// answer reads an item of the output.
+func (x *responsesItem) answer() ([]Part, error) {
+	switch x.Type {
+	case "message":
+		var out []Part
+		for j := range x.Content.parts {
+			p, err := x.Content.parts[j].answer()
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, p)
+		}
+		return out, nil
+	case "function_call":
+		args := x.Arguments
+		if args == "" {
+			args = "{}"
+		}
+		if !object(args) {
+			return nil, uncarried("arguments of a tool call that are no JSON object")
+		}
+		return []Part{{Kind: CallPart, Call: Call{x.CallID, x.Name, args}}}, nil
+	case "reasoning":
+		p, ok := x.reasoning()
+		if !ok {
+			return nil, nil
+		}
+		p.Signature = labelled(x.itemID(), p.Signature)
+		return []Part{p}, nil
+	}
+	return nil, uncarried("an item of type " + clean(x.Type))
+}
+
+func (p *responsesPart) answer() (Part, error) {
+	switch {
+	case !null(p.Annotations) && !is(p.Annotations, "[]"):
+		return Part{}, uncarried("annotations")
+	case p.Type == "output_text":
+		return Part{Kind: TextPart, Text: p.Text, Logprobs: p.Logprobs}, nil
+	case p.Type == "refusal":
+		return Part{Kind: RefusalPart, Text: p.Refusal}, nil
+	}
+	return Part{}, uncarried("a part of type " + clean(p.Type))
+}
+
+// responsesOutput is the items of an answer while they are made. Neighbouring texts are
+// one part, and texts and refusals side by side one message.
+type responsesOutput struct {
+	answer string // its id, of which those of items are made
+	items  []*responsesOut
+	open   int // items before it are closed, in a stream
+}
+
+// responsesOut is one item.
+type responsesOut struct {
+	kind    PartKind // TextPart is a message
+	id      string
+	parts   []*responsesSaid // of a message
+	call    Call             // of a call; its arguments are in args
+	args    strings.Builder
+	index   int // of a call, among the calls of the answer
+	nesting nesting
+	text    strings.Builder // of reasoning
+	seal    string
+	cut     bool // a message that the end of the output cut off
+	closed  bool
+}
+
+// responsesSaid is one part of a message.
+type responsesSaid struct {
+	refusal  bool
+	text     strings.Builder
+	logprobs []Logprob
+}
+
+// begin adds an item.
+func (o *responsesOutput) begin(k PartKind) *responsesOut {
+	prefix := map[PartKind]string{TextPart: "msg", ReasoningPart: "rs", RedactedPart: "rs", CallPart: "fc"}[k]
+	o.items = append(o.items, &responsesOut{kind: k, id: fmt.Sprintf("%s_%s_%d", prefix, o.answer, len(o.items))})
+	return o.items[len(o.items)-1]
+}
+
+// item appends an item as it stands in the output.
+func (x *responsesOut) item(b []byte) []byte {
+	b = pair(pair(append(sep(b), '{'), "id", x.id), "type", map[PartKind]string{TextPart: "message", ReasoningPart: "reasoning", RedactedPart: "reasoning", CallPart: "function_call"}[x.kind])
+	switch x.kind {
+	case CallPart:
+		b = pair(b, "status", "completed")
+		b = pair(pair(pair(b, "call_id", x.call.ID), "name", x.call.Name), "arguments", x.args.String())
+	case TextPart:
+		status := "completed"
+		if x.cut {
+			status = "incomplete"
+		}
+		b = append(key(pair(pair(b, "status", status), "role", "assistant"), "content"), '[')
+		for i := range x.parts {
+			b = x.parts[i].part(sep(b))
+		}
+		b = append(b, ']')
+	default:
+		b = append(key(b, "summary"), '[')
+		if x.kind == ReasoningPart {
+			b = append(pair(pair(append(b, '{'), "type", "summary_text"), "text", x.text.String()), '}')
+		}
+		b = append(b, ']')
+		if x.seal != "" {
+			b = pair(b, "encrypted_content", x.seal)
+		}
+	}
+	return append(b, '}')
+}
+
+// part appends a part of a message.
+func (s *responsesSaid) part(b []byte) []byte {
+	if s.refusal {
+		return append(pair(pair(append(b, '{'), "type", "refusal"), "refusal", s.text.String()), '}')
+	}
+	b = append(key(pair(append(b, '{'), "type", "output_text"), "annotations"), "[]"...)
+	b = appendLogprobs(key(b, "logprobs"), s.logprobs, true)
+	return append(pair(b, "text", s.text.String()), '}')
+}
+
+// appendLogprobs appends a list of log probabilities, with the bytes of each token or
+// without.
+func appendLogprobs(b []byte, list []Logprob, withBytes bool) []byte {
+	b = append(b, '[')
+	for i := range list {
+		b = list[i].append(b, withBytes)
+		b = append(key(b, "top_logprobs"), '[')
+		for j := range list[i].Top {
+			b = append(list[i].Top[j].append(b, withBytes), '}')
+		}
+		b = append(b, ']', '}')
+	}
+	return append(b, ']')
+}
+
+// append appends the beginning of one.
+func (p *Logprob) append(b []byte, withBytes bool) []byte {
+	b = pair(append(sep(b), '{'), "token", p.Token)
+	b = append(key(b, "logprob"), or(p.Logprob, "0")...)
+	if withBytes {
+		b = append(key(b, "bytes"), or(p.Bytes, "[]")...)
+	}
+	return b
+}
+
+// or is a value, or another where there is none.
+func or(v jsontext.Value, otherwise string) jsontext.Value {
+	if null(v) {
+		return jsontext.Value(otherwise)
+	}
+	return v
+}
+
+// add adds a part of a whole answer.
+func (o *responsesOutput) add(p *Part) {
+	switch p.Kind {
+	case TextPart, RefusalPart:
+		o.say(p.Kind == RefusalPart, p.Text, p.Logprobs)
+	case CallPart:
+		x := o.begin(CallPart)
+		x.call = p.Call
+		x.args.WriteString(p.Call.Arguments)
+	case ReasoningPart, RedactedPart:
+		x := o.begin(p.Kind)
+		x.text.WriteString(p.Text)
+		x.seal = p.Signature
+	}
+}
+
+// say adds a text to the message that is last, or to a new one.
+func (o *responsesOutput) say(refusal bool, s string, logprobs []Logprob) {
+	x := o.last(TextPart)
+	if x == nil {
+		x = o.begin(TextPart)
+	}
+	if n := len(x.parts); n == 0 || x.parts[n-1].refusal != refusal {
+		x.parts = append(x.parts, &responsesSaid{refusal: refusal})
+	}
+	last := x.parts[len(x.parts)-1]
+	last.text.WriteString(s)
+	last.logprobs = append(last.logprobs, logprobs...)
+}
+
+// last is the last item where it is of a kind and goes on, else nil.
+func (o *responsesOutput) last(k PartKind) *responsesOut {
+	if n := len(o.items); n > 0 && o.items[n-1].kind == k && !o.items[n-1].closed {
+		return o.items[n-1]
+	}
+	return nil
+}
+
+// stop tells of a message at the end that it was cut off.
+func (o *responsesOutput) stop(s Stop) {
+	if x := o.last(TextPart); x != nil {
+		x.cut = s.Reason == StopLength || s.Reason == StopContext
+	}
+}
+
+// status is the words for why an answer ended; reason is empty for a complete one. A
+// refusal in words is complete.
+func (o *responsesOutput) status(s Stop) (status, reason string) {
+	switch s.Reason {
+	case StopLength, StopContext:
+		return "incomplete", "max_output_tokens"
+	case StopRefusal:
+		for i := range o.items {
+			for j := range o.items[i].parts {
+				if o.items[i].parts[j].refusal {
+					return "completed", ""
+				}
+			}
+		}
+		return "incomplete", "content_filter"
+	}
+	return "completed", ""
+}
+
+// emitResponsesAnswer appends an answer as a response.
+func emitResponsesAnswer(b []byte, a *Answer) []byte {
+	o := responsesOutput{answer: a.ID}
+	for i := range a.Parts {
+		o.add(&a.Parts[i])
+	}
+	o.stop(a.Stop)
+	h := responsesHead{id: a.ID, model: a.Model, created: a.Created, echo: a.Echo}
+	status, reason := o.status(a.Stop)
+	return h.response(b, status, reason, &o, &a.Usage)
+}
+
+// responsesHead is what all of a response's events say of it.
+type responsesHead struct {
+	id, model string
+	created   int64
+	echo      []byte
+}
+
+// response appends the response. usage is nil while it is in progress.
+func (h *responsesHead) response(b []byte, status, reason string, o *responsesOutput, u *sluice.Usage) []byte {
+	b = figure(pair(pair(append(b, '{'), "id", h.id), "object", "response"), "created_at", h.created)
+	b = pair(b, "status", status)
+	b = append(b, `,"background":false,"error":null`...)
+	if reason != "" {
+		b = append(pair(append(key(b, "incomplete_details"), '{'), "reason", reason), '}')
+	} else {
+		b = append(b, `,"incomplete_details":null`...)
+	}
+	b = pair(b, "model", h.model)
+	b = append(key(b, "output"), '[')
+	for i := range o.items {
+		b = o.items[i].item(b)
+	}
+	b = append(b, `],"previous_response_id":null,"store":false`...)
+	if h.echo == nil {
+		h.echo = responsesEcho(nil)
+	}
+	b = append(b, h.echo...)
+	if u == nil {
+		return append(b, `,"usage":null}`...)
+	}
+	return append(responsesUsage(key(b, "usage"), u), '}')
+}
+
+// responsesUsage appends usage as the dialect has it.
+func responsesUsage(b []byte, u *sluice.Usage) []byte {
+	in, out := int64(u.InputTotal()), int64(u.OutputTotal())
+	b = figure(append(b, '{'), "input_tokens", in)
+	b = figure(append(key(b, "input_tokens_details"), '{'), "cached_tokens", int64(u.CacheRead))
+	b = append(figure(b, "cache_write_tokens", int64(u.CacheWrite+u.CacheWrite1h)), '}')
+	b = figure(b, "output_tokens", out)
+	b = append(figure(append(key(b, "output_tokens_details"), '{'), "reasoning_tokens", int64(u.Reasoning)), '}')
+	return append(figure(b, "total_tokens", in+out), '}')
+}
