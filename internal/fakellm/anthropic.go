@@ -105,7 +105,11 @@ func (v *anthropic) finish(reason string, t tally) {
 		if v.a.b.NoFinish {
 			stop = nil
 		}
-		o := obj{"delta": obj{"stop_reason": stop, "stop_sequence": nil}}
+		delta := obj{"stop_reason": stop, "stop_sequence": nil}
+		if c := v.a.contained(); c != nil {
+			delta["container"] = c
+		}
+		o := obj{"delta": delta}
 		if v.a.b.Usage != "none" {
 			o["usage"] = v.usage(t)
 		}
@@ -180,6 +184,9 @@ func (v *anthropic) whole(contents []content, reason string, t tally) any {
 	}
 	if v.a.b.Usage != "none" {
 		o["usage"] = v.usage(t)
+	}
+	if c := v.a.contained(); c != nil {
+		o["container"] = c
 	}
 	return o
 }

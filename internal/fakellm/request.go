@@ -48,7 +48,8 @@ type ask struct {
 	thinking                  bool
 	dimensions                int
 	base64                    bool
-	items                     int // embeddings asked for
+	items                     int    // embeddings asked for
+	container                 string // that it runs in; empty for none
 
 	raw     int64 // o200k tokens of all text, framing and images
 	last    string
@@ -76,6 +77,7 @@ type body struct {
 	Tools         []json.RawMessage `json:"tools"`
 	ToolChoice    json.RawMessage   `json:"tool_choice"`
 	Parallel      *bool             `json:"parallel_tool_calls"`
+	Container     json.RawMessage   `json:"container"`
 	Thinking      *thinking         `json:"thinking"`
 	Temperature   json.RawMessage   `json:"temperature"`
 	TopP          json.RawMessage   `json:"top_p"`
@@ -170,6 +172,11 @@ func (s *Server) understand(sf surface, h http.Header, in *body) (*ask, *refusal
 	}
 	if r := s.fits(a); r != nil {
 		return a, r
+	}
+	if sf == surfaceMessages {
+		if r := s.contain(a, &in, h); r != nil {
+			return a, r
+		}
 	}
 	if sf == surfaceMessages && a.max == 0 { // warms the cache, generates nothing
 		a.b.Tokens = 0

@@ -21,19 +21,20 @@ const maxBody = 64 << 20
 
 // Server is a scripted provider. It is an http.Handler; Close ends its clocks.
 type Server struct {
-	mux     *http.ServeMux
-	count   counter
-	words   vocabulary
-	seed    uint64
-	minted  atomic.Uint64
-	strict  bool
-	key     string
-	access  Access
-	models  []*model // as configured; the first serves unknown names
-	byName  map[string]*model
-	book    *book
-	script  *director
-	started time.Time
+	mux        *http.ServeMux
+	count      counter
+	words      vocabulary
+	seed       uint64
+	minted     atomic.Uint64
+	strict     bool
+	key        string
+	access     Access
+	models     []*model // as configured; the first serves unknown names
+	byName     map[string]*model
+	book       *book
+	script     *director
+	started    time.Time
+	containers containers
 
 	recordMu sync.Mutex
 	record   int

@@ -30,6 +30,7 @@ import (
 	"sluice/internal/ledger"
 	"sluice/internal/price"
 	"sluice/internal/route"
+	"sluice/internal/stateful"
 	"sluice/internal/upstream"
 	"sluice/internal/wire"
 	"sluice/test/bubble"
@@ -62,6 +63,7 @@ type place struct {
 	lacks     route.Needs
 	maxRisk   sluice.Risk
 	keys      []string
+	replica   bool  // keeps state by itself
 	slots     int64 // 0 is found
 	model     string
 	price     *price.Row // of one's own
@@ -86,6 +88,7 @@ type setup struct {
 	sticky  route.Sticky
 	salt    string // that caches are salted with
 	shadows []route.Shadow
+	state   *stateful.Keeper
 }
 
 // rig is a whole gateway, its backends and a client over a network in memory.
@@ -131,7 +134,7 @@ func newRig(t *testing.T, s setup) *rig {
 		id := sluice.BackendID(fmt.Sprintf("b%d", i))
 		b := &route.Backend{
 			ID: id, Provider: "p", Model: "up", Dialect: string(p.dialect), Weight: 1, Price: row, Context: 200_000, MaxOutput: 4096, StopsOnCancel: !p.runsOn,
-			Longest: s.longest, Domain: p.domain, Region: p.region, Lacks: p.lacks, MaxRisk: p.maxRisk, Capacity: route.Capacity{Concurrency: p.slots},
+			Longest: s.longest, Domain: p.domain, Region: p.region, Lacks: p.lacks, MaxRisk: p.maxRisk, Replica: p.replica, Capacity: route.Capacity{Concurrency: p.slots},
 		}
 		if p.model != "" {
 			b.Model = p.model
@@ -171,7 +174,7 @@ func newRig(t *testing.T, s setup) *rig {
 			tg, ok := targets[id]
 			return tg, ok
 		},
-		EventLimit: s.event, Hooks: s.hooks,
+		EventLimit: s.event, Hooks: s.hooks, State: s.state,
 	})
 	r.x = x
 	policy := &s.policy
