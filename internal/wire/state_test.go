@@ -89,7 +89,8 @@ func TestTapState(t *testing.T) {
 		want []route.State
 	}{
 		{
-			"anthropic", Messages, TapOptions{},
+			"anthropic", Messages,
+			TapOptions{},
 			`{"id":"msg","type":"message","container":{"expires_at":"2026-01-01T00:00:00Z","id":"c1"},"content":[` + output + `,{"type":"tool_use","name":"x","input":{"container":{"id":"no"},"file_id":"no"}}],"stop_reason":"end_turn","usage":{"input_tokens":1,"output_tokens":1}}`,
 			[]route.State{container, {Kind: route.StateFile, ID: "f1"}},
 		},
