@@ -15,6 +15,7 @@ import (
 	"sluice"
 	"sluice/internal/ledger"
 	"sluice/internal/quota"
+	"sluice/internal/route"
 )
 
 // Request is one request that has ended, as lists show it.
@@ -127,8 +128,8 @@ type Attempt struct {
 	Session           string      `json:"session,omitempty" doc:"The session of the request: a hash of its id and tenant"`
 	Stay              string      `json:"stay,omitempty" doc:"What became of that within the pool: kept with its backend; left, which had no room for it"`
 	RefersTo          []string    `json:"refers_to,omitempty" doc:"Kinds of what a provider keeps that the request refers to: container, file, response, conversation, audio, cache"`
-	KeptAt            []string    `json:"kept_at,omitempty" doc:"The place where that is, and where alone the request could go: a backend, or a provider with credential and region; empty where it is unknown"`
 	Drained           *Drained    `json:"drained,omitempty" doc:"Where its client had left and its provider bills an answer to the end: what became of reading on"`
+	KeptAt            string      `json:"kept_at,omitempty" doc:"The place where that is, and where alone the request could go: a backend, or a provider with credential and site; empty where it is unknown"`
 	Translated        string      `json:"translated,omitempty" doc:"The dialect into which the request was put for the backend; empty where that speaks the client's"`
 	Dropped           string      `json:"dropped,omitempty" doc:"Fields of the request that its translation left out or approximated"`
 	Untranslated      string      `json:"untranslated,omitempty" doc:"A dialect into which the request could not be put when one was looked for, and the field that was in the way"`
@@ -364,8 +365,11 @@ func (x *Explanation) decisions(at *Attempt, detail []byte) {
 	take("hedged_after_ms", &at.HedgedAfterMS)
 	take("hedge_denied", &at.HedgeDenied)
 	take("refers_to", &at.RefersTo)
-	take("kept_at", &at.KeptAt)
 	take("drained", &at.Drained)
+	var pin *route.Pin
+	if take("kept_at", &pin); pin != nil {
+		at.KeptAt = pin.String()
+	}
 	take("translated", &at.Translated)
 	take("dropped", &at.Dropped)
 	take("untranslated", &at.Untranslated)

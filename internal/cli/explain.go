@@ -84,11 +84,11 @@ func story(w io.Writer, x *admin.Explanation) {
 }
 
 // keptAt tells where what a request refers to is.
-func keptAt(places []string) string {
-	if len(places) == 0 {
+func keptAt(place string) string {
+	if place == "" {
 		return "of which nothing is known here"
 	}
-	return "at " + strings.Join(places, "; ")
+	return "at " + place
 }
 
 func labelled(x *admin.Explanation) string {

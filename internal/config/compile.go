@@ -231,12 +231,13 @@ func (b *builder) backend(path string, x *Backend) *route.Backend {
 		},
 		Context: sluice.Tokens(x.Context), MaxOutput: sluice.Tokens(x.MaxOutput),
 		StopsOnCancel: first(x.StopsOnCancel, p.StopsOnCancel, p.Engine != "" || p.Simulated),
-		Replica:       p.Engine != "" || p.Simulated,
+		Replica:       p.replicas(),
 		Longest:       p.Timeouts.upstream().Longest(), Silence: p.Timeouts.upstream().Silence(),
 	}
 	out.Keys = x.credentials(p).keys
 	b.price(path, out, x, p)
 	b.s.Targets[out.ID] = b.target(path, x, p)
+	out.Site = x.site(p, b.s.Targets[out.ID])
 	return out
 }
 

@@ -1,6 +1,11 @@
 package config
 
-import "time"
+import (
+	"net/url"
+	"time"
+
+	"sluice/internal/upstream"
+)
 
 // State bounds what is remembered of what providers keep.
 type State struct {
@@ -26,6 +31,24 @@ type StateBounds struct {
 
 func (s *State) bounds() StateBounds {
 	return StateBounds{PerTenant: int(s.PerTenant), Total: int(s.Total), Keep: time.Duration(s.Keep)}
+}
+
+// replicas reports whether each backend of the provider keeps what it makes by itself.
+func (p *Provider) replicas() bool { return p.Engine != "" || p.Simulated }
+
+// site is what of its provider's state a backend sees: what its region has, or, where it
+// has another address than the provider, what is there.
+func (x *Backend) site(p *Provider, t *upstream.Target) string {
+	if t == nil || p.replicas() {
+		return ""
+	}
+	if own, err := url.Parse(p.BaseURL); err == nil && own.Host == t.BaseURL.Host {
+		return x.Region
+	}
+	if x.Region == "" {
+		return t.BaseURL.Host
+	}
+	return x.Region + "@" + t.BaseURL.Host
 }
 
 // maxState bounds the memory that ids may be given: 1.5 GB.

@@ -40,6 +40,7 @@ type facts struct {
 	Into      string              `json:"translated"` // the dialect that it was put into
 	Risk      string              `json:"risk"`
 	Session   string              `json:"session"`
+	KeptAt    *route.Pin          `json:"kept_at"` // what it refers to
 	Regions   []string            `json:"regions"`
 	Providers []sluice.ProviderID `json:"providers"`
 }
@@ -120,7 +121,7 @@ func callOf(e *ledger.Entry) (c engine.Call, f facts, ok bool) {
 		return c, f, false
 	}
 	c = engine.Call{
-		ID: e.Request, Model: e.Model, Dialect: e.Dialect, Class: e.Class, Task: e.Task, Streaming: e.Stream, MaxWait: -1,
+		ID: e.Request, Model: e.Model, Dialect: e.Dialect, Class: e.Class, Task: e.Task, Streaming: e.Stream, MaxWait: -1, Pin: f.KeptAt,
 		Free: e.Operation == "count_tokens",
 		Work: sluice.Work{
 			Input: f.Estimate.Input, InputBound: f.Estimate.InputBound, Output: f.Estimate.Output, OutputHold: f.Estimate.OutputHold, OutputBound: f.Estimate.OutputBound,

@@ -56,6 +56,13 @@
 // the connection, then the input's bound and the output seen with a lead. An
 // attempt that was lost with the process is charged the upper bound in any case.
 //
+// # Kept state
+//
+// A request that refers to what a backend keeps is looked up before admission
+// ([stateful.Keeper.Find]) and pinned to that place: it is neither hedged nor copied. What an
+// answer says that its backend keeps becomes the tenant's before the client has the bytes
+// that tell it, streamed or not, whatever becomes of the rest of the answer.
+//
 // # Copies
 //
 // A request that has its first place is copied to the shadows of its model whose turn

@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -104,7 +105,9 @@ func (t *turn) appendState(b []byte) []byte {
 	}
 	b = appendTexts(b, "refers_to", kinds)
 	if t.pin != nil {
-		b = appendTexts(b, "kept_at", []string{t.pin.String()})
+		if at, err := json.Marshal(t.pin); err == nil {
+			b = append(append(b, `,"kept_at":`...), at...)
+		}
 	}
 	return b
 }

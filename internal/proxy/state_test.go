@@ -145,7 +145,7 @@ func TestStateIsWhereItWasMade(t *testing.T) {
 								if g.status != 200 || replica && g.header.Get("Sluice-Backend") != backend {
 									t.Errorf("reference %d to %s of %s: %d from %s: %s", i, id, backend, g.status, g.header.Get("Sluice-Backend"), g.body)
 								}
-								if d := string(r.last().Final.Detail); !strings.Contains(d, `"refers_to":["container"],"kept_at":["`) || replica && !strings.Contains(d, `"left":"state"`) {
+								if d := string(r.last().Final.Detail); !strings.Contains(d, `"refers_to":["container"],"kept_at":{"`) || replica && !strings.Contains(d, `"left":"state"`) {
 									t.Errorf("the ledger does not say so: %s", d)
 								}
 							}

@@ -24,6 +24,12 @@
 // A backend with neither a price nor a ceiling is not eligible: unknown is never
 // free.
 //
+// A request may refer to what a backend keeps between requests ([State]). The place where
+// that is, a [Pin], leaves all other backends out ([LeftState]), and where it is an account's
+// the attempt goes with its credential alone ([Need.Only]): rates and refusals of others
+// are nothing to it. Canaries are open to it ([Asker.Pinned]), and localities are not looked
+// at.
+//
 // # Choice
 //
 // Of the places that can take a request a [Chooser] takes one, by its pool's [Choice].

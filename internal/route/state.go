@@ -38,14 +38,13 @@ type State struct {
 
 // Pin is the place where state is kept: the only one to which a request that refers to it
 // may go. An engine's replica keeps what it made by itself. A hosted provider keeps it for
-// an account: a credential and, where backends name one, a region, since those that tie
-// their accounts' state to one have an address for each. Every backend of that account
-// will do, whatever its pool or model.
+// an account: a credential at a site, since those that tie state to a region have an
+// address for each. Every backend of that account will do, whatever its pool or model.
 type Pin struct {
-	Backend  sluice.BackendID // the replica; empty where an account keeps it
-	Provider sluice.ProviderID
-	Region   string // of the account
-	Key      string // the account's credential; empty where it has none, and of a replica
+	Backend  sluice.BackendID  `json:"backend,omitempty"` // the replica; empty where an account keeps it
+	Provider sluice.ProviderID `json:"provider"`
+	Site     string            `json:"site,omitempty"` // of the account
+	Key      string            `json:"key,omitempty"`  // the account's credential; empty where it has none, and of a replica
 }
 
 // PinOf is the place where a backend keeps what it makes for a request that came with a
@@ -57,7 +56,7 @@ func PinOf(b *Backend, key string) Pin {
 	if !b.hasKey(key) { // what stands for no credential
 		key = ""
 	}
-	return Pin{Provider: b.Provider, Region: b.Region, Key: key}
+	return Pin{Provider: b.Provider, Site: b.Site, Key: key}
 }
 
 // Holds reports whether a backend has what is kept at the place.
@@ -68,16 +67,16 @@ func (p *Pin) Holds(b *Backend) bool {
 	case b.Replica:
 		return p.Backend == b.ID
 	case p.Key == "":
-		return p.Region == b.Region && len(b.Keys) == 0
+		return p.Site == b.Site && len(b.Keys) == 0
 	}
-	return p.Region == b.Region && b.hasKey(p.Key)
+	return p.Site == b.Site && b.hasKey(p.Key)
 }
 
 func (b *Backend) hasKey(id string) bool {
 	return slices.ContainsFunc(b.Keys, func(k Key) bool { return k.ID == id })
 }
 
-// String names the place to operators: a backend, or provider, credential and region.
+// String names the place to operators: a backend, or provider, credential and site.
 func (p *Pin) String() string {
 	if p.Backend != "" {
 		return "backend " + string(p.Backend)
@@ -86,8 +85,8 @@ func (p *Pin) String() string {
 	if p.Key != "" {
 		s += ", credential " + p.Key
 	}
-	if p.Region != "" {
-		s += ", region " + p.Region
+	if p.Site != "" {
+		s += ", at " + p.Site
 	}
 	return s
 }

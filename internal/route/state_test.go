@@ -18,7 +18,7 @@ func TestPin(t *testing.T) {
 		backend := func(name string) *route.Backend {
 			b := &route.Backend{
 				ID: sluice.BackendID(rapid.SampledFrom([]string{"a", "b"}).Draw(t, name)), Provider: sluice.ProviderID(rapid.SampledFrom([]string{"p", "q"}).Draw(t, name+"'s provider")),
-				Region: rapid.SampledFrom([]string{"", "eu", "us"}).Draw(t, name+"'s region"), Replica: rapid.Bool().Draw(t, name+" is a replica"), Dialect: "openai", Weight: 1,
+				Site: rapid.SampledFrom([]string{"", "eu", "us"}).Draw(t, name+"'s site"), Replica: rapid.Bool().Draw(t, name+" is a replica"), Dialect: "openai", Weight: 1,
 			}
 			for _, k := range []string{"k1", "k2"} {
 				if rapid.Bool().Draw(t, name+" has "+k) {
@@ -41,7 +41,7 @@ func TestPin(t *testing.T) {
 			want = want && maker.ID == other.ID
 		} else {
 			same := len(maker.Keys) == 0 && len(other.Keys) == 0 || len(maker.Keys) > 0 && slices.ContainsFunc(other.Keys, func(k route.Key) bool { return k.ID == key })
-			want = want && maker.Region == other.Region && same
+			want = want && maker.Site == other.Site && same
 		}
 		if got := pin.Holds(other); got != want {
 			t.Fatalf("%v holds %+v: got %v", &pin, other, got)

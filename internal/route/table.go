@@ -62,6 +62,7 @@ type Backend struct {
 	// Replica says that what it keeps between requests is there alone, as with an engine;
 	// else the provider keeps it for the account. See Pin.
 	Replica bool
+	Site    string // what of the account's state it sees: backends of one provider, site and credential see the same
 
 	StopsOnCancel bool // generation, and billing, stop when the connection closes
 

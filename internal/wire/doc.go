@@ -40,6 +40,14 @@
 //     only grow; an impossible one sets Anomalous and counts as not told.
 //   - What a client sent never stands in an answer but through a JSON encoder.
 //
+// # Kept state
+//
+// Head.Refs is what a request refers to of what a backend keeps between requests, Tap.State
+// what an answer says that it keeps. A member that refers to state is read by [reads]; one
+// of an answer that makes some by Tap.kept or keptIn, its own id where TapOptions.Stored
+// says that it is stored. They are found where they stand by the dialect, and nowhere else:
+// what a model or a client's tool has written refers to nothing and makes nothing.
+//
 // # Choices
 //
 // Where two output bounds are named, the larger counts, since which one a backend

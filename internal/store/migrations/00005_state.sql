@@ -6,12 +6,12 @@ CREATE TABLE kept_state (
     mark       TEXT   NOT NULL, -- a hash of the kind and the id, in hexadecimal digits
     provider   TEXT   NOT NULL,
     backend    TEXT   NOT NULL, -- the replica that keeps it; empty where the account does
-    region     TEXT   NOT NULL,
+    site       TEXT   NOT NULL, -- of the account
     credential TEXT   NOT NULL,
     tenant     TEXT   NOT NULL,
     until_us   BIGINT NOT NULL,
     seq        BIGINT NOT NULL,
-    PRIMARY KEY (mark, provider, backend, region, credential)
+    PRIMARY KEY (mark, provider, backend, site, credential)
 );
 CREATE INDEX kept_state_seq ON kept_state (seq);
 CREATE INDEX kept_state_until ON kept_state (until_us);

@@ -23,7 +23,7 @@ var stateTests = []namedTest{
 func kept(id string, tenant sluice.TenantID) stateful.Op {
 	return stateful.Op{Record: stateful.Record{
 		Mark: stateful.MarkOf(route.State{Kind: route.StateFile, ID: id}), Tenant: tenant,
-		Pin: route.Pin{Provider: "anthropic", Region: "eu", Key: "anthropic/one"}, Until: noon.Add(time.Hour),
+		Pin: route.Pin{Provider: "anthropic", Site: "eu", Key: "anthropic/one"}, Until: noon.Add(time.Hour),
 	}}
 }
 
