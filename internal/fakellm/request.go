@@ -174,7 +174,7 @@ func (s *Server) understand(sf surface, h http.Header, in *body) (*ask, *refusal
 		return a, r
 	}
 	if sf == surfaceMessages {
-		if r := s.contain(a, &in, h); r != nil {
+		if r := s.contain(a, in, h); r != nil {
 			return a, r
 		}
 	}
