@@ -93,7 +93,8 @@ models:
 		target := s.Targets[b]
 		return target.BaseURL.String() + target.At(upstream.Call{Op: op, Model: model}).Path
 	}
-	got := []string{url("az", wire.Chat, "my-deployment"), url("vx", wire.Messages, "claude-x"), url("vx-eu", wire.Messages, "claude-x"), url("br", wire.Chat, "openai.gpt-x"),
+	got := []string{
+		url("az", wire.Chat, "my-deployment"), url("vx", wire.Messages, "claude-x"), url("vx-eu", wire.Messages, "claude-x"), url("br", wire.Chat, "openai.gpt-x"),
 		url("cv", wire.Converse, "anthropic.claude-x-v1:0"), url("iv", wire.Messages, "anthropic.claude-x-v1:0"),
 	}
 	want := []string{
