@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -51,6 +52,26 @@ func (x *Backend) base(p *Provider) string {
 
 // location is where its service has it.
 func (x *Backend) location(p *Provider) string { return cmp.Or(x.Location, p.Location) }
+
+// hosts are the catalogue's names of providers by the host of their API.
+var hosts = map[string]string{
+	"api.openai.com": "openai", "api.anthropic.com": "anthropic", "openrouter.ai": "openrouter", "api.mistral.ai": "mistral",
+	"api.groq.com": "groq", "api.deepseek.com": "deepseek", "api.together.xyz": "together", "api.fireworks.ai": "fireworks",
+	"api.x.ai": "xai", "api.cohere.ai": "cohere", "api.cohere.com": "cohere", "generativelanguage.googleapis.com": "gemini", "api.perplexity.ai": "perplexity", "api.cerebras.ai": "cerebras",
+}
+
+// known is the catalogue's name of the backend's provider: what it is declared to be
+// there, else what its host or its service is; empty if none says.
+func (x *Backend) known(p *Provider) string {
+	if p.Catalog != "" {
+		return p.Catalog
+	}
+	host := ""
+	if u, err := url.Parse(cmp.Or(x.BaseURL, p.BaseURL)); err == nil {
+		host = u.Hostname()
+	}
+	return cmp.Or(hosts[host], string(p.Service))
+}
 
 // service reports what is wrong with how a provider is reached through a cloud.
 func (v *validator) service(path string, p *Provider) {

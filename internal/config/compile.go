@@ -331,13 +331,6 @@ func (b *builder) served(x *Backend, p *Provider) func(model string) *price.Row 
 	}
 }
 
-// hosts are the catalogue's names of providers by the host of their API.
-var hosts = map[string]string{
-	"api.openai.com": "openai", "api.anthropic.com": "anthropic", "openrouter.ai": "openrouter", "api.mistral.ai": "mistral",
-	"api.groq.com": "groq", "api.deepseek.com": "deepseek", "api.together.xyz": "together", "api.fireworks.ai": "fireworks",
-	"api.x.ai": "xai", "api.cohere.ai": "cohere", "api.cohere.com": "cohere", "generativelanguage.googleapis.com": "gemini", "api.perplexity.ai": "perplexity", "api.cerebras.ai": "cerebras",
-}
-
 // lookup asks the catalogue, under the name that the provider is declared to
 // have there, else that of its service or host, else its own.
 func (b *builder) lookup(x *Backend, p *Provider, model string) (Known, bool) {
@@ -345,19 +338,6 @@ func (b *builder) lookup(x *Backend, p *Provider, model string) (Known, bool) {
 		return Known{}, false
 	}
 	return b.o.Lookup(cmp.Or(x.known(p), x.Provider), model)
-}
-
-// known is the catalogue's name of the backend's provider: what it is declared to be
-// there, else what its host or its service is; empty if none says.
-func (x *Backend) known(p *Provider) string {
-	if p.Catalog != "" {
-		return p.Catalog
-	}
-	host := ""
-	if u, err := url.Parse(cmp.Or(x.BaseURL, p.BaseURL)); err == nil {
-		host = u.Hostname()
-	}
-	return cmp.Or(hosts[host], string(p.Service))
 }
 
 func (b *builder) target(path string, x *Backend, p *Provider) *upstream.Target {

@@ -50,3 +50,12 @@ func words(values []string) (out []string) {
 // placed reports whether the edit is for a body that says less, or more, since its
 // address does.
 func placed(e *wire.Edit) bool { return e.NoModel || e.NoStream || e.Version != "" || len(e.Betas) > 0 }
+
+// pieces is what this backend is sent. The client's own bytes where nothing differs.
+func (a *attempt) pieces(e wire.Edit) [][]byte {
+	h := a.said
+	if !placed(&e) && e.Model == h.Model && e.MaxOutput == 0 && e.CacheSalt == "" && !e.LegacyMaxTokens && (!e.IncludeUsage || h.IncludeUsage && !e.ContinuousUsage) {
+		return [][]byte{a.body}
+	}
+	return h.Pieces(a.body, e)
+}

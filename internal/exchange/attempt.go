@@ -236,15 +236,6 @@ func (t *turn) edit(a *attempt) wire.Edit {
 	return e
 }
 
-// pieces is what this backend is sent. The client's own bytes where nothing differs.
-func (a *attempt) pieces(e wire.Edit) [][]byte {
-	h := a.said
-	if !placed(&e) && e.Model == h.Model && e.MaxOutput == 0 && e.CacheSalt == "" && !e.LegacyMaxTokens && (!e.IncludeUsage || h.IncludeUsage && !e.ContinuousUsage) {
-		return [][]byte{a.body}
-	}
-	return h.Pieces(a.body, e)
-}
-
 // dropped names what was changed of the client's request: a bound that became
 // another, or that came where the backend's own would have been larger; and what its
 // translation left out.
