@@ -85,6 +85,8 @@ const (
 	LostRace       // the other attempt at the request had content first
 	Displaced      // a copy that nobody sees gave its place to a request
 	Untranslatable // it asks for what the dialect of the model's backends cannot say
+	HookRefused    // a safety hook refused it, or its answer
+	HookFailed     // a safety hook that refuses where it cannot be asked could not be
 	NumReasons     = iota
 )
 
@@ -97,7 +99,7 @@ var reasonNames = []string{
 	"client_gone", "client_stalled",
 	"upstream_connect", "upstream_tls", "upstream_refused", "upstream_limited", "upstream_error", "upstream_timeout",
 	"upstream_stalled", "upstream_truncated", "upstream_malformed", "upstream_too_large", "upstream_redirect",
-	"hold_expired", "lost", "internal_error", "not_ready", "budget", "lost_race", "displaced", "untranslatable",
+	"hold_expired", "lost", "internal_error", "not_ready", "budget", "lost_race", "displaced", "untranslatable", "hook_refused", "hook_failed",
 }
 
 func (r Reason) String() string                { return enumText(reasonNames, r) }

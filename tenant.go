@@ -22,25 +22,23 @@ type Policy struct {
 	Models    []ModelID // allowed public names; empty allows all
 	Regions   []string  // where requests may go, fallbacks too; empty allows all
 	Providers []ProviderID
-	Risk      Risk   // least label of each request
-	MaxWait   int64  // longest time in a queue, in nanoseconds; 0 means the pool's
-	MaxOutput Tokens // output bound of a request that names none; 0 means the model's
+	Risk      Risk     // least label of each request
+	Hooks     []string // that look into requests and answers, by name, in order
+	MaxWait   int64    // longest time in a queue, in nanoseconds; 0 means the pool's
+	MaxOutput Tokens   // output bound of a request that names none; 0 means the model's
 
-	InputCeiling  Tokens   // most input of one request; 0 means no bound
-	OutputCeiling Tokens   // most output of one request, over all its answers; 0 means no bound
-	EngineFields  []string // members of a body that steer a self-run engine and that requests may have all the same
+	InputCeiling  Tokens    // most input of one request; 0 means no bound
+	OutputCeiling Tokens    // most output of one request, over all its answers; 0 means no bound
+	EngineFields  []string  // members of a body that steer a self-run engine and that requests may have all the same
+	Mode          LimitMode // of all bounds here; those of models and the fleet are always enforced
+	HardSpend     bool      // spend budgets hold upper bounds and are never exceeded
+	Budget402     bool      // a spent budget is 402 in the OpenAI dialect too
+	ForeignState  bool      // requests may refer to what a provider keeps and no tenant here has
+	WarnDropped   bool      // what a translation between dialects leaves out is told; else it refuses the request
+	JournalSync   bool      // wait for the journal's fsync before the dial
 
-	Mode LimitMode // of all bounds here; those of models and the fleet are always enforced
-
-	HardSpend    bool // spend budgets hold upper bounds and are never exceeded
-	Budget402    bool // a spent budget is 402 in the OpenAI dialect too
-	WarnDropped  bool // what a translation between dialects leaves out is told; else it refuses the request
-	ForeignState bool // requests may refer to what a provider keeps and no tenant here has
-	JournalSync  bool // wait for the journal's fsync before the dial
-
-	// Limits by scope. Those of ScopeModel and ScopeFleet come from the
-	// configuration and are empty here. ScopeTenantModel applies to each model
-	// by itself, unless ByModel names the model.
+	// Limits by scope. Those of ScopeModel and ScopeFleet come from the configuration and are
+	// empty here. ScopeTenantModel applies to each model by itself, unless ByModel names it.
 	Limits  [NumScopes][]Limit
 	ByModel map[ModelID][]Limit
 }

@@ -133,6 +133,7 @@ type Attempt struct {
 	Translated        string      `json:"translated,omitempty" doc:"The dialect into which the request was put for the backend; empty where that speaks the client's"`
 	Dropped           string      `json:"dropped,omitempty" doc:"Fields of the request that its translation left out or approximated"`
 	Untranslated      string      `json:"untranslated,omitempty" doc:"A dialect into which the request could not be put when one was looked for, and the field that was in the way"`
+	Hooks             []Decision  `json:"hooks,omitempty" doc:"What hooks decided of the request and its answer, up to then"`
 	Canary            bool        `json:"canary,omitempty" doc:"In a canary pool"`
 	Prefer            string      `json:"prefer,omitempty" doc:"What the model prefers: latency or price"`
 	Preferred         []Preferred `json:"preferred,omitempty" doc:"The model's first pools in the order that this gave, canaries aside, as of the arrival or the attempt before"`
@@ -147,6 +148,17 @@ type Drained struct {
 	Result string `json:"result" doc:"whole; time or bytes, whose bound was reached; cut by the backend; shutdown; or full, where as many were being read as are at a time"`
 	MS     int64  `json:"ms,omitempty" doc:"For how long"`
 	Bytes  int64  `json:"bytes,omitempty" doc:"How much of a stream"`
+}
+
+// Decision is what a hook decided at a stage. No text is kept.
+type Decision struct {
+	Hook    string           `json:"hook"`
+	Stage   string           `json:"stage" enum:"request,commit,event"`
+	Verdict string           `json:"verdict" enum:"allow,redact,refuse,risk,failed" doc:"failed: none came, and the hook's failure mode decided"`
+	Why     string           `json:"why,omitempty" doc:"The hook's own word, or why no verdict came"`
+	Calls   int64            `json:"calls" doc:"Verdicts of this kind"`
+	TookUS  int64            `json:"took_us,omitempty" doc:"Microseconds that they took together"`
+	Found   map[string]int64 `json:"found,omitempty" doc:"What the built-in redaction found, by kind"`
 }
 
 // Candidate is a backend that was considered.
@@ -373,6 +385,7 @@ func (x *Explanation) decisions(at *Attempt, detail []byte) {
 	take("translated", &at.Translated)
 	take("dropped", &at.Dropped)
 	take("untranslated", &at.Untranslated)
+	take("hooks", &at.Hooks)
 	var rates map[string]int64 // nano-dollars per million
 	if take("rates", &rates); len(rates) > 0 {
 		at.Charge.Rates = make(map[string]string, len(rates))

@@ -22,6 +22,7 @@ import (
 	"sluice/internal/egress"
 	"sluice/internal/exchange"
 	"sluice/internal/fakellm"
+	"sluice/internal/hook"
 	"sluice/internal/ledger"
 	"sluice/internal/proxy"
 	"sluice/internal/stateful"
@@ -70,6 +71,7 @@ type App struct {
 	keeper    *auth.Keeper
 	exchange  *exchange.Exchange
 	state     *stateful.Keeper
+	inspector *hook.Inspector
 	proxy     *proxy.Proxy
 	store     lateStore
 	settings  config.Settings // what the process was started with; most of it stays in force

@@ -97,16 +97,20 @@ func (a *App) follow(ctx context.Context, by admin.Reload) (admin.Reloaded, erro
 func (a *App) putInForce(m *made) error {
 	before, next := a.snapshot.Load(), m.snapshot
 	a.keepTargets(before, next)
-	// The targets of new backends must be known before the engine grants one.
+	// The targets of new backends must be known before the engine grants one, and hooks
+	// before a model or a policy names them.
+	a.inspector.Use(next.Hooks)
 	a.snapshot.Store(next)
 	if err := a.gate.Swap(next.Table); err != nil {
 		a.snapshot.Store(before)
+		a.inspector.Use(before.Hooks)
 		return err
 	}
 	a.tellFleet()
 	a.keeper.Declare(next.Records)
 	a.state.Configure(next.State.PerTenant, next.State.Total, next.State.Keep)
 	a.metrics.Declare(next.Table)
+	a.metrics.DeclareHooks(next.Hooks)
 	a.applied = m
 	return nil
 }

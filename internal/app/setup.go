@@ -18,6 +18,7 @@ import (
 	"sluice/internal/engine"
 	"sluice/internal/estimate"
 	"sluice/internal/exchange"
+	"sluice/internal/hook"
 	"sluice/internal/ledger"
 	"sluice/internal/proxy"
 	"sluice/internal/route"
@@ -69,6 +70,7 @@ func (a *App) setup(ctx context.Context) error {
 	build := admin.ReadBuild()
 	a.metrics = telemetry.New(telemetry.Options{Version: build.Version, Revision: build.Revision})
 	a.metrics.Declare(snapshot.Table)
+	a.metrics.DeclareHooks(snapshot.Hooks)
 	hooks := telemetry.Hooks{Metrics: a.metrics, Log: a.log}
 
 	a.store.there = make(chan struct{})
@@ -98,10 +100,14 @@ func (a *App) setup(ctx context.Context) error {
 		Hasher: hasher, Poll: settings.KeyPoll, StaleMax: settings.StaleMax, Loaded: a.keysLoaded,
 	}, snapshot.Records, &a.store)
 
-	client := upstream.New(upstream.Options{Dialer: egress.New(egress.Options{Dial: a.o.Dial})})
+	dialer := egress.New(egress.Options{Dial: a.o.Dial})
+	client := upstream.New(upstream.Options{Dialer: dialer})
 	a.cleanup.push("close upstream connections", func(context.Context) error { return client.Close() })
 	a.readEngines(client)
 	a.probeBackends(client)
+	a.inspector = hook.New(hook.Options{Dialer: dialer, Told: a.metrics.Inspected})
+	a.inspector.Use(snapshot.Hooks)
+	a.cleanup.push("close hooks' connections", func(context.Context) error { return a.inspector.Close() })
 	table := func() *route.Table { return a.snapshot.Load().Table }
 	exchanges := exchange.New(exchange.Options{
 		Gate: a.gate, Journal: a.journal, Learned: estimate.New(estimate.Options{}), Upstream: client,
@@ -110,8 +116,9 @@ func (a *App) setup(ctx context.Context) error {
 			t, ok := a.snapshot.Load().Targets[id]
 			return t, ok
 		},
-		State: a.state,
-		Hooks: hooks.Exchange(),
+		State:   a.state,
+		Inspect: a.inspector,
+		Hooks:   hooks.Exchange(),
 	})
 	a.exchange = exchanges
 	a.cleanup.push("end shadows", func(context.Context) error { exchanges.Close(); return nil })

@@ -32,6 +32,7 @@ func policyOf(p *Plan, t *Tenant, project *Project, k *Key) *sluice.Policy {
 		EngineFields: p.EngineFields,
 	}
 	out.WarnDropped, out.ForeignState = warns(p.Translation, t.Translation), allowsForeign(p.ForeignIDs, t.ForeignIDs)
+	out.Hooks = together(p.Hooks, t.Hooks)
 	where := p.Residency.narrow(t.Residency)
 	out.InputCeiling, out.OutputCeiling = lower(p.InputCeiling, k.InputCeiling), lower(p.OutputCeiling, k.OutputCeiling)
 	if t.LimitsMode != nil {
@@ -41,6 +42,7 @@ func policyOf(p *Plan, t *Tenant, project *Project, k *Key) *sluice.Policy {
 	if project != nil {
 		out.Models = narrow(narrow(narrow(p.Models, t.Models), project.Models), k.Models)
 		out.WarnDropped = warns(p.Translation, t.Translation, project.Translation)
+		out.Hooks = together(out.Hooks, project.Hooks)
 		where = where.narrow(project.Residency)
 		projectLimits = override(projectLimits, project.Limits)
 	}
@@ -71,6 +73,18 @@ func simplify(p *sluice.Policy) {
 	for m, limits := range p.ByModel {
 		p.ByModel[m] = slices.DeleteFunc(limits, other)
 	}
+}
+
+// together is two lists of hooks, each once: what stands below adds to what stands above
+// and takes nothing away.
+func together(a, b []string) []string {
+	out := slices.Clip(a)
+	for _, name := range b {
+		if !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // lower is the smaller of two bounds, where 0 is none.
@@ -206,6 +220,7 @@ func encodePolicy(b []byte, p *sluice.Policy) []byte {
 	b = appendTexts(b, p.Regions)
 	b = appendTexts(b, p.Providers)
 	b = appendTexts(b, p.EngineFields)
+	b = appendTexts(b, p.Hooks)
 	for _, limits := range p.Limits {
 		b = appendLimits(b, limits)
 	}

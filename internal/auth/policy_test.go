@@ -160,6 +160,7 @@ func TestEncodePolicySeesEveryField(t *testing.T) {
 		"Mode":          func(p *sluice.Policy) { p.Mode = sluice.Off },
 		"HardSpend":     func(p *sluice.Policy) { p.HardSpend = true },
 		"Budget402":     func(p *sluice.Policy) { p.Budget402 = true },
+		"Hooks":         func(p *sluice.Policy) { p.Hooks = []string{"h"} },
 		"WarnDropped":   func(p *sluice.Policy) { p.WarnDropped = true },
 		"ForeignState":  func(p *sluice.Policy) { p.ForeignState = true },
 		"JournalSync":   func(p *sluice.Policy) { p.JournalSync = true },

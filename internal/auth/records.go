@@ -78,6 +78,7 @@ type Plan struct {
 
 	Translation Translation `json:"translation,omitempty"` // empty is strict
 	ForeignIDs  ForeignIDs  `json:"foreign_ids,omitempty"` // empty is refuse
+	Hooks       []string    `json:"hooks,omitempty"`       // that look into requests and answers, by name, in order
 
 	EngineFields []string `json:"engine_fields,omitempty"` // members of wire.EngineFields that requests may have
 
@@ -124,6 +125,7 @@ type Tenant struct {
 	LimitsMode  *sluice.LimitMode `json:"limits_mode,omitempty"` // in place of the plan's
 	Translation Translation       `json:"translation,omitempty"` // in place of the plan's
 	ForeignIDs  ForeignIDs        `json:"foreign_ids,omitempty"` // in place of the plan's
+	Hooks       []string          `json:"hooks,omitempty"`       // after the plan's
 
 	Residency
 
@@ -140,6 +142,7 @@ type Project struct {
 	Limits []sluice.Limit   `json:"limits,omitempty"` // each replaces the plan's per_project, likewise
 
 	Translation Translation `json:"translation,omitempty"` // in place of the tenant's
+	Hooks       []string    `json:"hooks,omitempty"`       // after the tenant's
 
 	Residency
 }

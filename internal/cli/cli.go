@@ -41,6 +41,7 @@ type root struct {
 	Status  statusCmd  `cmd:"" help:"What waits, what runs, what is broken. Exits 6 when degraded."`
 	Ledger  ledgerCmd  `cmd:"" help:"The ledger."`
 	Backend backendCmd `cmd:"" help:"Backends and their credentials: what is out, drain and undrain, enable."`
+	Hook    hookCmd    `cmd:"" help:"Hooks, which look into requests and answers."`
 	Config  configCmd  `cmd:"" help:"The configuration."`
 
 	Reload configReloadCmd `cmd:"" help:"Have the gateway read its configuration again, as config reload does."`

@@ -75,6 +75,7 @@ func story(w io.Writer, x *admin.Explanation) {
 	estimate(w, x)
 	refusal(w, x)
 	limits(w, x)
+	inspections(w, x)
 	say("wait", "%s in the queue", span(x.QueuedSeconds))
 	for i := range x.Steps {
 		step(w, &x.Steps[i])
@@ -147,6 +148,31 @@ func estimate(w io.Writer, x *admin.Explanation) {
 	fmt.Fprintf(w, "; %s of budget held\n", x.Estimate.Held)
 	if f.ClampedTo > 0 {
 		fmt.Fprintf(w, "%-11soutput bound lowered to %d: more did not fit the budget\n", "", f.ClampedTo)
+	}
+}
+
+// inspections tells what hooks decided, as the last attempt knows of it.
+func inspections(w io.Writer, x *admin.Explanation) {
+	if len(x.Steps) == 0 {
+		return
+	}
+	head := "hooks"
+	for _, d := range x.Steps[len(x.Steps)-1].Hooks {
+		fmt.Fprintf(w, "%-11s%s at %s: %s", head, d.Hook, d.Stage, d.Verdict)
+		if d.Why != "" {
+			fmt.Fprintf(w, " (%s)", d.Why)
+		}
+		if len(d.Found) > 0 {
+			fmt.Fprintf(w, ", %s", strings.Join(byClass(d.Found, "%d %s"), ", "))
+		}
+		if d.Calls > 1 {
+			fmt.Fprintf(w, ", %d times", d.Calls)
+		}
+		if d.TookUS > 0 {
+			fmt.Fprintf(w, ", in %s", span(float64(d.TookUS)/1e6))
+		}
+		fmt.Fprintln(w)
+		head = ""
 	}
 }
 

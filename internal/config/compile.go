@@ -7,10 +7,12 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"sluice"
 	"sluice/internal/auth"
+	"sluice/internal/hook"
 	"sluice/internal/price"
 	"sluice/internal/route"
 	"sluice/internal/upstream"
@@ -28,6 +30,7 @@ type Snapshot struct {
 	Table    *route.Table
 	Targets  map[sluice.BackendID]*upstream.Target
 	Records  auth.Records // what the file declares
+	Hooks    []hook.Spec  // by name
 	Settings Settings
 	State    StateBounds
 	Warnings Problems // what is questionable; none stops the gateway
@@ -127,6 +130,7 @@ func Compile(c *Config, o CompileOptions) (*Snapshot, error) {
 		hasher = *o.Hasher
 	}
 	b.s.Records = c.records(hasher)
+	b.s.Hooks = c.HookSpecs()
 	if len(b.problems) > 0 {
 		b.problems.sort()
 		return nil, b.problems
@@ -197,7 +201,7 @@ func (b *builder) pool(name string, p *Pool) {
 }
 
 func (b *builder) model(name string, m *Model) {
-	out := &route.Model{ID: sluice.ModelID(name), Limits: b.c.inForce(m.Limits), Terms: m.terms(), Sticky: m.Sticky.record(), Prefer: route.PreferNamed(string(m.Prefer)), MaxRisk: m.maxRisk(), MaxSpend: sluice.Nano(m.MaxSpend), Hedge: m.hedge(b.c.Policy), Locality: b.locality(name)}
+	out := &route.Model{ID: sluice.ModelID(name), Limits: b.c.inForce(m.Limits), Terms: m.terms(), Sticky: m.Sticky.record(), Prefer: route.PreferNamed(string(m.Prefer)), MaxRisk: m.maxRisk(), MaxSpend: sluice.Nano(m.MaxSpend), Hedge: m.hedge(b.c.Policy), Locality: b.locality(name), Hooks: slices.Clone(m.Hooks)}
 	for _, p := range m.Pools {
 		out.Pools = append(out.Pools, sluice.PoolID(p.Pool))
 	}

@@ -36,6 +36,7 @@ type Config struct {
 	Providers map[string]*Provider `json:"providers,omitempty" jsonschema:"accounts at providers and families of engines, by name"`
 	Pools     map[string]*Pool     `json:"pools,omitempty" jsonschema:"backends that share a queue, by name"`
 	Models    map[string]*Model    `json:"models,omitempty" jsonschema:"public model names that clients ask for"`
+	Hooks     map[string]*Hook     `json:"hooks,omitempty" jsonschema:"what looks into requests and answers, by name: services that are called, and the built-in redaction. Plans, tenants, projects and models name those of their requests"`
 	Plans     map[string]*Plan     `json:"plans,omitempty" jsonschema:"limits and class that tenants have, by name"`
 	Tenants   map[string]*Tenant   `json:"tenants,omitempty" jsonschema:"tenants with their projects and keys; what is declared here is read-only in the API"`
 
@@ -224,6 +225,7 @@ type Model struct {
 	Hedge    *Hedge      `json:"hedge,omitempty" jsonschema:"a second attempt beside one whose first content is late; none if left out"`
 	Locality *Locality   `json:"locality,omitempty" jsonschema:"in which region its requests are served, and when they leave it; wherever the pools' order leads if left out"`
 	Shadow   []Shadow    `json:"shadow,omitempty" jsonschema:"pools that get copies of a part of the requests, whose answers nobody sees"`
+	Hooks    []string    `json:"hooks,omitempty" jsonschema:"names of hooks, after those of plan, tenant and project"`
 	MaxSpend Money       `json:"max_spend,omitempty" jsonschema:"most that one attempt may hold of a budget: a backend where it would hold more is left out, fallbacks too; no bound if left out"`
 	Limits   Limits      `json:"limits,omitempty" jsonschema:"limits of the model over all tenants"`
 }
@@ -249,6 +251,7 @@ type Plan struct {
 	InputCeiling  Count `json:"input_ceiling,omitempty" jsonschema:"most input tokens of one request, as estimated; more is refused"`
 	OutputCeiling Count `json:"output_ceiling,omitempty" jsonschema:"most output tokens of one request, over all its answers; a larger bound is lowered to it"`
 	Residency
+	Hooks       []string    `json:"hooks,omitempty" jsonschema:"names of hooks, in order"`
 	LimitsMode  LimitMode   `json:"limits_mode,omitempty" jsonschema:"enforce; shadow counts and tells what it would have refused but refuses nothing; off counts nothing. Limits of models and the fleet are always in force"`
 	Translation Translation `json:"translation,omitempty" jsonschema:"of requests to backends of another dialect. strict: what that cannot carry refuses the request; warn: hints are left out and named in sluice-dropped, and only what changes cost, safety, determinism or structure refuses it"`
 	ForeignIDs  ForeignIDs  `json:"foreign_ids,omitempty" jsonschema:"of requests that refer to what a provider keeps, by an id that no answer here has given, or that is forgotten. refuse: as if it did not exist; allow: the provider decides, for a tenant that has its account to itself"`
@@ -302,6 +305,7 @@ type Tenant struct {
 
 	Translation Translation `json:"translation,omitempty" jsonschema:"in place of the plan's"`
 	ForeignIDs  ForeignIDs  `json:"foreign_ids,omitempty" jsonschema:"in place of the plan's"`
+	Hooks       []string    `json:"hooks,omitempty" jsonschema:"names of hooks, after the plan's"`
 	Residency
 	Projects map[string]*Project `json:"projects,omitempty" jsonschema:"its projects; default exists without being declared"`
 	Keys     map[string]*Key     `json:"keys,omitzero" jsonschema:"its keys, by a name for humans"`
@@ -314,6 +318,7 @@ type Project struct {
 	Limits Limits   `json:"limits,omitempty" jsonschema:"each replaces the plan's per_project of the same name"`
 
 	Translation Translation `json:"translation,omitempty" jsonschema:"in place of the tenant's"`
+	Hooks       []string    `json:"hooks,omitempty" jsonschema:"names of hooks, after the tenant's"`
 	Residency
 }
 

@@ -62,7 +62,7 @@ func areaOf(path string) string {
 	switch top {
 	case "models", "pools", "providers", "prices", "unknown_price", "policy", "retries", "breaker":
 		return areas[0]
-	case "plans", "tenants", "limits":
+	case "plans", "tenants", "limits", "hooks":
 		return areas[1]
 	}
 	return areas[2]

@@ -17,6 +17,7 @@ func (c *Config) Lint() Problems {
 	l.retries()
 	l.breaker()
 	l.openSecrets()
+	l.hooks()
 	for _, name := range sorted(c.Providers) {
 		l.provider(join("providers", name), name, c.Providers[name])
 	}
@@ -82,6 +83,9 @@ func (l *linter) openSecrets() {
 	for _, name := range sorted(l.c.Providers) {
 		p := l.c.Providers[name]
 		credentials(join("providers", name), p.Login, p.APIKey, p.APIKeys)
+	}
+	for _, name := range sorted(l.c.Hooks) {
+		check(join(join("hooks", name), "secret"), l.c.Hooks[name].Secret)
 	}
 	for _, name := range sorted(l.c.Pools) {
 		for i, b := range l.c.Pools[name].Backends {

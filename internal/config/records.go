@@ -20,7 +20,7 @@ func (c *Config) records(h auth.Hasher) auth.Records {
 		out := auth.Tenant{
 			ID: sluice.TenantID(name), Name: t.Name, Plan: sluice.PlanID(t.Plan), Suspended: t.Suspended,
 			Models: modelIDs(t.Models), Limits: slices.Clone(t.Limits), Residency: t.Residency.record(), Origin: c.origin(path),
-			Translation: auth.Translation(t.Translation), ForeignIDs: auth.ForeignIDs(t.ForeignIDs),
+			Translation: auth.Translation(t.Translation), ForeignIDs: auth.ForeignIDs(t.ForeignIDs), Hooks: slices.Clone(t.Hooks),
 		}
 		if t.LimitsMode != "" {
 			mode := t.LimitsMode.mode()
@@ -30,6 +30,7 @@ func (c *Config) records(h auth.Hasher) auth.Records {
 			out.Projects = append(out.Projects, auth.Project{
 				ID: sluice.ProjectID(p), Name: t.Projects[p].Name, Models: modelIDs(t.Projects[p].Models), Limits: slices.Clone(t.Projects[p].Limits),
 				Residency: t.Projects[p].Residency.record(), Translation: auth.Translation(t.Projects[p].Translation),
+				Hooks: slices.Clone(t.Projects[p].Hooks),
 			})
 		}
 		r.Tenants = append(r.Tenants, out)
@@ -52,7 +53,7 @@ func (c *Config) planRecord(name string, p *Plan) auth.Plan {
 		Limits: p.Limits.top(), PerProject: p.PerProject.top(), PerKey: p.PerKey.top(),
 		PerUser: p.PerUser.top(), PerRun: Limits(p.PerRun).top(), LimitsMode: p.LimitsMode.mode(),
 		InputCeiling: sluice.Tokens(p.InputCeiling), OutputCeiling: sluice.Tokens(p.OutputCeiling),
-		Residency: p.Residency.record(), Origin: c.origin(join("plans", name)),
+		Residency: p.Residency.record(), Hooks: slices.Clone(p.Hooks), Origin: c.origin(join("plans", name)),
 	}
 	for _, f := range p.EngineFields {
 		out.EngineFields = append(out.EngineFields, string(f))

@@ -151,6 +151,9 @@ func typeSchemas() map[reflect.Type]*jsonschema.Schema {
 		reflect.TypeFor[Headroom]():     pattern("(100|[0-9]{1,2})%|planner", "30%"),
 		reflect.TypeFor[Failover]():     words(Failover("").words()...),
 		reflect.TypeFor[APIKey]():       apiKeySchema(),
+		reflect.TypeFor[HookStage]():    words(HookStage("").words()...),
+		reflect.TypeFor[OnFailure]():    words(OnFailure("").words()...),
+		reflect.TypeFor[Redact]():       {AnyOf: []*jsonschema.Schema{words("all"), {Type: "array", Items: words(redactKinds()...)}}},
 		reflect.TypeFor[Fallback]():     {AnyOf: []*jsonschema.Schema{{Type: "string"}, plainFallback}},
 	}
 }

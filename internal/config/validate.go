@@ -59,6 +59,9 @@ func (v *validator) validate() {
 		v.model(join("models", name), name, v.c.Models[name])
 	}
 	v.located()
+	for _, name := range sorted(v.c.Hooks) {
+		v.hook(join("hooks", name), name, v.c.Hooks[name])
+	}
 	for _, name := range sorted(v.c.Plans) {
 		v.plan(join("plans", name), name, v.c.Plans[name])
 	}
@@ -250,6 +253,7 @@ func (v *validator) model(path, name string, m *Model) {
 		place[p.Pool] = "a first choice"
 	}
 	v.terms(path, m)
+	v.hookNames(path, m.Hooks)
 	v.hedge(path, m)
 	v.shadows(path, m)
 	for i, f := range m.Fallback {
@@ -304,6 +308,7 @@ func (v *validator) plan(path, name string, p *Plan) {
 	}
 	v.models(join(path, "models"), p.Models)
 	v.residency(path, p.Residency)
+	v.hookNames(path, p.Hooks)
 	for _, m := range sorted(p.PerModel) {
 		if m != string(auth.AnyModel) && v.c.Models[m] == nil {
 			v.fail(join(join(path, "per_model"), m), suggest(m, sorted(v.c.Models)), "model %q is not declared", m)
@@ -318,11 +323,13 @@ func (v *validator) tenant(path, name string, t *Tenant, ids map[sluice.KeyID]st
 	}
 	v.models(join(path, "models"), t.Models)
 	v.residency(path, t.Residency)
+	v.hookNames(path, t.Hooks)
 	for _, p := range sorted(t.Projects) {
 		at := join(join(path, "projects"), p)
 		v.name(at, "project", p)
 		v.models(join(at, "models"), t.Projects[p].Models)
 		v.residency(at, t.Projects[p].Residency)
+		v.hookNames(at, t.Projects[p].Hooks)
 	}
 	for _, k := range sorted(t.Keys) {
 		v.key(join(join(path, "keys"), k), t, t.Keys[k], ids)

@@ -322,6 +322,11 @@ func (t *turn) whole(ctx context.Context, a *attempt, ans *upstream.Answer) {
 		t.head.Type = ans.Header.Get("Content-Type")
 	}
 	t.keeps(a)
+	if t.hooks != nil {
+		if out = t.inspectAnswer(ctx, a, out); a.failure != nil {
+			return
+		}
+	}
 	t.finish(a, nil)
 	if err := t.client.Answer(t.head, out); err != nil {
 		t.result.Err = t.undelivered(ctx, err)

@@ -182,6 +182,10 @@ func (t *turn) detail(a *attempt) []byte {
 		b = appendWord(b, s.String())
 	}
 	b = t.appendState(t.appendCopied(b))
+	if len(t.hooks.Decisions()) > 0 {
+		b = append(b, `,"hooks":`...)
+		b = t.hooks.AppendJSON(b)
+	}
 	if p := t.r.Principal.Policy; p != nil {
 		b = appendTexts(b, "regions", p.Regions)
 		b = appendTexts(b, "providers", p.Providers)

@@ -15,6 +15,7 @@ import (
 	"sluice/internal/admit"
 	"sluice/internal/engine"
 	"sluice/internal/estimate"
+	"sluice/internal/hook"
 	"sluice/internal/ledger"
 	"sluice/internal/route"
 	"sluice/internal/stateful"
@@ -31,7 +32,7 @@ type Journal interface {
 	Sync(context.Context) error
 }
 
-// Options is what an Exchange works with. All but Hooks and EventLimit are
+// Options is what an Exchange works with. All but Inspect, Hooks and EventLimit are
 // needed.
 type Options struct {
 	Gate     *admit.Gate
@@ -45,7 +46,8 @@ type Options struct {
 	// that refer to it are refused.
 	State *stateful.Keeper
 
-	EventLimit int // bytes of one event; 0 takes wire's
+	Inspect    *hook.Inspector // the hooks that look into requests and answers; nil has none
+	EventLimit int             // bytes of one event; 0 takes wire's
 	Hooks      Hooks
 }
 
@@ -78,6 +80,9 @@ func (x *Exchange) Run(ctx context.Context, r *Request, c Client) (res Result) {
 	defer t.x.drains.leave(t)
 	defer t.recovered(&res)
 	defer func() { res.Risk = t.risk() }()
+	if e := t.inspect(ctx); e != nil {
+		return t.refused(e, nil)
+	}
 	if t.countsHere() {
 		return t.count()
 	}
@@ -119,6 +124,7 @@ type turn struct {
 	others others
 	pin    *route.Pin // where what the request refers to is kept
 	grant  *admit.Grant
+	hooks  *hook.Run     // that look into the request and its answer; nil if none does
 	shadow *route.Shadow // whose copy this is; nil if it is what a client asks
 	copied []copied      // of the shadows whose turn it was
 

@@ -113,6 +113,12 @@ func (t *turn) checkpoint(a *attempt, now time.Time) {
 func (t *turn) shorten(s *stream, last wire.Event) {
 	end := s.a.closing(s.a.tap.Shorten(last, t.seen(s.a), t.r.Head.IncludeUsage))
 	s.ans.Close()
+	if s.hooks != nil {
+		var ok bool
+		if end, ok = s.inspected(end, true); !ok {
+			return
+		}
+	}
 	s.a.short = true
 	s.out = append(s.out, end...)
 	t.conclude(s)

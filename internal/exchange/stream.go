@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"sluice"
+	"sluice/internal/hook"
 	"sluice/internal/upstream"
 	"sluice/internal/wire"
 )
@@ -42,6 +43,9 @@ type stream struct {
 	out    []byte    // collected
 	open   bool      // content has come: what is collected is for the client
 	came   time.Time // when the backend was last heard of
+
+	looked bool         // the hooks have been asked whether there may be content
+	hooks  *hook.Stream // that look into what is collected; nil if none does
 }
 
 // errUndelivered ends the reading of a stream whose client takes no more; the
@@ -53,7 +57,7 @@ func (s *stream) Read(p []byte) (int, error) {
 	if !s.flush() {
 		return 0, errUndelivered
 	}
-	n, err := s.ans.Read(p)
+	n, err := s.read(p)
 	s.came = s.ans.Came()
 	s.a.call.read(n)
 	return n, err
@@ -168,15 +172,26 @@ func (s *stream) decides(r *reading) bool {
 // take hands a reading on. It reports whether the stream goes on.
 func (s *stream) take(r *reading) bool {
 	t, a := s.t, s.a
+	last := r.err != nil || r.step.Terminal
+	out := r.step.Out
+	if s.hooks != nil && a.call.left() == nil {
+		var ok bool
+		if out, ok = s.inspected(out, last); !ok {
+			return false
+		}
+	}
 	switch {
-	case s.open && len(s.out) == 0 && s.events.Buffered() == 0 && r.err == nil && !r.step.Terminal: // it came alone
-		if len(r.step.Out) > 0 && !s.write(r.step.Out) {
+	case s.open && len(s.out) == 0 && s.events.Buffered() == 0 && !last: // it came alone
+		if len(out) > 0 && !s.write(out) {
 			return false
 		}
 	case s.open || r.ev.Data != nil || r.err != nil: // comments say nothing to a client that has its own
-		s.out = append(s.out, r.step.Out...)
+		s.out = append(s.out, out...)
 	}
-	if r.err != nil || r.step.Terminal {
+	if t.hooks != nil && !s.looked && (last || r.step.Content || len(s.out) > maxPreamble) && !s.look(last) {
+		return false
+	}
+	if last {
 		t.conclude(s)
 		if r.err == nil {
 			s.ans.Drain(drainWait)

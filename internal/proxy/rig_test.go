@@ -27,6 +27,7 @@ import (
 	"sluice/internal/engine"
 	"sluice/internal/estimate"
 	"sluice/internal/exchange"
+	"sluice/internal/hook"
 	"sluice/internal/ledger"
 	"sluice/internal/price"
 	"sluice/internal/route"
@@ -88,7 +89,13 @@ type setup struct {
 	sticky  route.Sticky
 	salt    string // that caches are salted with
 	shadows []route.Shadow
+<<<<<<< HEAD
 	state   *stateful.Keeper
+=======
+	inspect []hook.Spec  // hooks, which the policy and the model name for themselves
+	byModel []string     // of the model
+	asked   http.Handler // what serves the hooks that are services; nil has none
+>>>>>>> 52963f9 (hook: look into requests and answers before they go on)
 }
 
 // rig is a whole gateway, its backends and a client over a network in memory.
@@ -103,8 +110,11 @@ type rig struct {
 	client  *http.Client
 	up      *upstream.Client
 
+	inspector *hook.Inspector
+
 	mu      sync.Mutex
 	records []Record
+	events  []hook.Event
 	seen    bytes.Buffer // all that clients, logs and the ledger got to see
 }
 
@@ -167,8 +177,13 @@ func newRig(t *testing.T, s setup) *rig {
 	}
 	r.gate = admit.New(engine.New(engine.Config{Table: table, Options: engine.Options{HoldTTL: s.hold}}), admit.Options{})
 	r.up = upstream.New(upstream.Options{Dialer: egress.New(egress.Options{Dial: r.net.Dial})})
+	if s.inspect != nil {
+		r.inspector = hook.New(hook.Options{Dialer: egress.New(egress.Options{Dial: r.net.Dial}), Told: r.told})
+		r.inspector.Use(s.inspect)
+		table.Models["m"].Hooks = s.byModel
+	}
 	x := exchange.New(exchange.Options{
-		Gate: r.gate, Journal: r.journal, Learned: estimate.New(estimate.Options{}), Upstream: r.up,
+		Inspect: r.inspector, Gate: r.gate, Journal: r.journal, Learned: estimate.New(estimate.Options{}), Upstream: r.up,
 		Table: func() *route.Table { return table },
 		Target: func(id sluice.BackendID) (*upstream.Target, bool) {
 			tg, ok := targets[id]
@@ -216,6 +231,12 @@ func (r *rig) serve(s setup) (stop func()) {
 			wg.Go(func() { srv.Serve(l) })
 		}
 	}
+	if s.asked != nil {
+		srv := &http.Server{Handler: s.asked, ErrorLog: log.New(io.Discard, "", 0)}
+		servers = append(servers, srv)
+		hooks := r.net.Listen("hook:80")
+		wg.Go(func() { srv.Serve(hooks) })
+	}
 	l := r.net.Listen("gateway:80")
 	wg.Go(func() { r.proxy.Serve(l) })
 	return func() {
@@ -227,6 +248,9 @@ func (r *rig) serve(s setup) (stop func()) {
 			r.t.Errorf("shutdown: %v", err)
 		}
 		r.up.Close()
+		if r.inspector != nil {
+			r.inspector.Close()
+		}
 		for _, srv := range servers {
 			srv.Close()
 		}
@@ -234,6 +258,12 @@ func (r *rig) serve(s setup) (stop func()) {
 		r.gate.Close()
 		time.Sleep(24 * time.Hour) // what sleeps in a handler, and net/http's lingering, ends
 	}
+}
+
+func (r *rig) told(e hook.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, e)
 }
 
 func (r *rig) log(rec *Record) {

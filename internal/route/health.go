@@ -272,7 +272,7 @@ const (
 
 func verdictOn(why sluice.Reason) verdict {
 	switch why {
-	case sluice.ReasonNone, sluice.UpstreamRefused, sluice.UpstreamLimited:
+	case sluice.ReasonNone, sluice.UpstreamRefused, sluice.UpstreamLimited, sluice.HookRefused, sluice.HookFailed:
 		return alive
 	case sluice.UpstreamConnect, sluice.UpstreamTLS, sluice.UpstreamError, sluice.UpstreamTimeout,
 		sluice.UpstreamStalled, sluice.UpstreamTruncated, sluice.UpstreamMalformed, sluice.UpstreamTooLarge,

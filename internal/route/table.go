@@ -160,6 +160,8 @@ type Model struct {
 
 	Locality *Locality // nil takes whatever region comes
 
+	Hooks []string // names of hooks that look into its requests and answers, in order
+
 	Shadows []Shadow // pools that get copies of its requests
 
 	MaxSpend sluice.Nano    // most that one attempt may hold of a budget; 0 is no bound

@@ -8,6 +8,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"sluice/internal/hook"
 )
 
 // maxLogged bounds one string of a log record, and maxStack the stack of a
@@ -45,6 +47,10 @@ func NewLogger(w io.Writer, o LogOptions) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(w, ho))
 }
 
+// credentials is what no log shows, whoever wrote it into a message: providers repeat the
+// key that they refuse.
+var credentials = hook.NewFinder(1<<hook.Secret | 1<<hook.PrivateKey | 1<<hook.JWT)
+
 // cleanAttr is applied to every attribute of every record: what an upstream, a
 // client or an error message brought along must not forge a line or drive a
 // terminal.
@@ -55,12 +61,12 @@ func cleanAttr(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == stackKey {
 			limit = maxStack
 		}
-		a.Value = slog.StringValue(clean(v.String(), limit))
+		a.Value = slog.StringValue(clean(credentials.Redact(v.String()), limit))
 	case slog.KindTime:
 		a.Value = slog.TimeValue(v.Time().UTC())
 	case slog.KindAny:
 		if err, ok := v.Any().(error); ok {
-			a.Value = slog.StringValue(Clean(err.Error()))
+			a.Value = slog.StringValue(Clean(credentials.Redact(err.Error())))
 		}
 	}
 	return a

@@ -69,6 +69,7 @@ type Metrics struct {
 	panics        prometheus.Counter
 	hot           hot // of the above
 	copies        shadowMetrics
+	inspect       hookMetrics
 }
 
 // Row describes one metric, for docs/metrics.md.
@@ -101,6 +102,7 @@ func New(o Options) *Metrics {
 	m.requestMetrics()
 	m.accountMetrics()
 	m.copies = newShadowMetrics(m)
+	m.inspect = newHookMetrics(m)
 	m.heat()
 	m.tenants = newTenants(o.Now, [4]*prometheus.Desc{
 		m.desc("sluice_tenant_requests_total", "counter", "Requests that ended, by tenant: the busiest tenants and other.", "tenant"),

@@ -277,7 +277,7 @@ func (n *line) request(r *Request) {
 		n.word("shadow_window", w.Refusal.Limit.Window.String())
 	}
 	if r.Err != nil {
-		n.text("error", r.Err.Error())
+		n.text("error", credentials.Redact(r.Err.Error()))
 	}
 }
 

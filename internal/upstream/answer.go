@@ -46,6 +46,16 @@ func (a *Answer) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// Interrupt makes a Read that waits return, on any goroutine; nothing can be read any
+// more.
+func (a *Answer) Interrupt() {
+	if a.cancel != nil {
+		a.cancel()
+	} else {
+		a.cut.Now()
+	}
+}
+
 // Came is when the last Read returned.
 func (a *Answer) Came() time.Time { return a.watch.start.Add(a.watch.paused) }
 
@@ -122,11 +132,7 @@ func (a *Answer) Close() {
 // expire ends an attempt whose deadline has passed, on any goroutine.
 func (a *Answer) expire(e *expiry) {
 	a.passed.CompareAndSwap(nil, e)
-	if a.cancel != nil {
-		a.cancel()
-	} else {
-		a.cut.Now()
-	}
+	a.Interrupt()
 }
 
 // failed says why reading or sending failed.

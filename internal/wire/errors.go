@@ -114,6 +114,9 @@ func retryHeaders(h http.Header, e *sluice.Error) {
 	switch {
 	case e.Reason == sluice.NeverFits:
 		return
+	case e.Reason == sluice.HookRefused, e.Reason == sluice.HookFailed && e.Kind != sluice.KindOverloaded: // an answer would be paid for again
+		h.Set("X-Should-Retry", "false")
+		return
 	case e.Kind == sluice.KindBudgetExhausted:
 		h.Set("X-Should-Retry", "false")
 		return

@@ -275,6 +275,11 @@ var rows = []row{
 		[]string{bubbles + "TestFault_O4_AllBackendsOpen", "internal/route.TestSettleReleases"},
 	},
 	{
+		"O5", "a safety hook's service is down, too slow, too busy, or answers what is no verdict", "by its `on_failure`: 503 `hook_failed` before anything is sent (502 for an answer), within its deadline and after five in a row at once; or as if it had allowed",
+		"no attempt, or the usage of the answer that was not delivered; what failed and why, never a text",
+		[]string{bubbles + "TestHookStages", bubbles + "TestHookDeadlineAndBreaker", bubbles + "TestHookConcurrency", "internal/hook.TestCallsThatBringNoVerdict"},
+	},
+	{
 		"O4", "a region silent, of a model with a locality", "in another region within one deadline, within its headroom: what is beyond waits for as long as it may; one request at a time goes back, as a probe, and then more by the ramp. Nowhere else where residency forbids it", "estimated, one attempt for each call until the breakers open",
 		[]string{bubbles + "TestFault_O4_RegionDown", bubbles + "TestFault_O4_RegionDownWithResidency", "internal/engine.TestGuestsLeaveWhatIsNotTheirs", "internal/engine.TestGuestsKeepTheWaitBound", "internal/route.TestSiteComesBackByItsRamp"},
 	},
