@@ -89,13 +89,10 @@ type setup struct {
 	sticky  route.Sticky
 	salt    string // that caches are salted with
 	shadows []route.Shadow
-<<<<<<< HEAD
 	state   *stateful.Keeper
-=======
 	inspect []hook.Spec  // hooks, which the policy and the model name for themselves
 	byModel []string     // of the model
 	asked   http.Handler // what serves the hooks that are services; nil has none
->>>>>>> 52963f9 (hook: look into requests and answers before they go on)
 }
 
 // rig is a whole gateway, its backends and a client over a network in memory.
