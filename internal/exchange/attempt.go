@@ -177,7 +177,7 @@ func (t *turn) begin(grant *admit.Grant) *attempt {
 	a.tap = wire.NewTap(a.said.Op, wire.TapOptions{
 		StripUsage:      a.to == nil && t.r.Head.Stream && !t.r.Head.IncludeUsage,
 		StripContinuous: a.to == nil && t.r.Head.IncludeUsage && a.target != nil && a.target.ContinuousUsage(),
-		Stored:          t.r.Head.Stores,
+		Stored:          t.r.Head.Store,
 		Input:           a.input, Ceiling: credible,
 	})
 	a.stream = t.translated(a)

@@ -108,7 +108,7 @@ func (t *turn) copyTo(s *route.Shadow) (skip route.Skip) {
 	switch {
 	case t.grant.Grant().Pool == s.Pool:
 		return route.SkipSame
-	case t.r.Head.ServerTools > 0 || t.r.Head.Unbounded || t.r.Head.Stores || len(t.r.Head.Refs) > 0: // as for a hedge: see engine.Call.Single
+	case t.r.Head.ServerTools > 0 || t.r.Head.Unbounded || t.r.Head.Store || len(t.r.Head.Refs) > 0: // as for a hedge: see engine.Call.Single
 		return route.SkipEffects
 	}
 	x, bytes := t.x, int64(len(t.r.Body))

@@ -40,10 +40,8 @@ type Head struct {
 	Media       int         // images, audio, video, documents
 	Needs       route.Needs // of a backend
 
-	// Refs is what the request refers to of what a backend keeps; see state.go. Stores
-	// says that the answer is kept by its id, for others to refer to.
-	Refs   []route.State
-	Stores bool
+	// Refs is what the request refers to of what a backend keeps; see state.go.
+	Refs []route.State
 
 	Text     sluice.Tokens // class-based estimate of text and framing, without media
 	Estimate sluice.Tokens // Text and media, for the model named Model; see For
@@ -61,8 +59,8 @@ type Head struct {
 	Privileged []string
 
 	// Of the Responses operation: the provider is to keep the answer, which is what
-	// leaving it out means; the answer is not waited for; an item is named by its id
-	// alone.
+	// leaving it out means there (chat may ask for it, too); the answer is not waited for;
+	// an item is named by its id alone.
 	Store, Background, Items bool
 
 	// What For and Splice need.

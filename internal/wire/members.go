@@ -68,7 +68,7 @@ var members = []member{
 	{"include", responsesOp, (*scanner).readInclude},
 	{"top_logprobs", responsesOp, (*scanner).readTopLogprobs},
 	{"max_tool_calls", responsesOp, (*scanner).readMaxToolCalls},
-	{"store", responsesOp, (*scanner).readStore},
+	{"store", responsesOp | chatOp, (*scanner).readStore},
 	{"background", responsesOp, func(s *scanner) { s.h.Background = s.boolean("background") }},
 	{"previous_response_id", responsesOp, reads(route.StateResponse, "previous_response_id")},
 	{"conversation", responsesOp, reads(route.StateConversation, "conversation")},
@@ -95,7 +95,6 @@ var members = []member{
 	{"web_search_options", chatOp, (*scanner).readServerTool},
 	{"mcp_servers", anthropicOps, (*scanner).readServerTool},
 	{"container", anthropicOps, reads(route.StateContainer, "container")},
-	{"store", chatOp, func(s *scanner) { s.h.Stores = s.boolean("store") }},
 	{"documents", chatOp, (*scanner).content},
 	{"n_predict", textOps | messagesOp | responsesOp, privileged("n_predict")}, // llama.cpp obeys it before max_tokens
 	{"num_predict", textOps | messagesOp | responsesOp, privileged("num_predict")},

@@ -17,7 +17,9 @@ func (s *scanner) readMaxOutputTokens() {
 }
 
 func (s *scanner) readStore() {
-	s.h.Store = s.null() || s.boolean("store") // null is the default, which is true
+	if !s.null() { // the default, which is true here and false of chat
+		s.h.Store = s.boolean("store")
+	}
 }
 
 // readInputItems reads input: a text, or a list of items.

@@ -128,3 +128,13 @@ func TestTapState(t *testing.T) {
 		t.Errorf("after each event %v: %v", at, tap.State())
 	}
 }
+
+// Whether an answer is kept by its id is said by store, whose default is the operation's.
+func TestScanStore(t *testing.T) {
+	for body, want := range map[string]bool{`"store":true`: true, `"store":false`: false, `"store":null`: false, `"n":1`: false} {
+		h, err := Scan(Chat, []byte(`{"model":"m","messages":[],`+body+`}`))
+		if err != nil || h.Store != want {
+			t.Errorf("chat, %s: %v, %v", body, h, err)
+		}
+	}
+}

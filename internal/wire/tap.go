@@ -15,7 +15,7 @@ import (
 type TapOptions struct {
 	StripUsage      bool          // the client did not ask for usage: splice it out (OpenAI streams)
 	StripContinuous bool          // the client asked for usage at the end but the gateway asked for it in every event: splice it out of events that have choices
-	Stored          bool          // the answer is kept by its id (Head.Stores)
+	Stored          bool          // the answer is kept by its id (Head.Store)
 	Input           sluice.Tokens // the input estimate, for an answer that reports no input at all
 	Ceiling         sluice.Tokens // largest credible figure, such as the context length; 0 takes DefaultCeiling
 }
