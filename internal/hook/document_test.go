@@ -18,6 +18,9 @@ func TestEveryOperationHasARow(t *testing.T) {
 		if op == wire.Converse { // of backends alone: hooks look on the client's side
 			continue
 		}
+		if op == wire.Responses { // refused to requests with hooks, since its events repeat their texts in several forms
+			continue
+		}
 		if op.Generates() && !Reads(op) {
 			t.Errorf("%v has no row", op)
 		}

@@ -197,9 +197,6 @@ func (s *Stream) repeated(t *text, data []byte) {
 	}
 }
 
-// maxLanes bounds the texts of a stream that are open at a time.
-const maxLanes = 256
-
 func (s *Stream) lane(t *text) *lane {
 	for _, l := range s.lanes {
 		if l.flush == t.rule.flush && l.index == t.index {

@@ -115,7 +115,7 @@ func parseAnswer(body []byte, q *Question) (r ruling, err error) {
 	r.verdict, r.risk, r.status = Verdict(i), a.Risk, a.Status
 	switch {
 	case !word(a.Why):
-		return r, errors.New("why is no word of at most 64 of a-z, 0-9, -, _ and .")
+		return r, errors.New("why is no word of at most 64 of a-z, 0-9, full stops, - and _")
 	case r.verdict == LabelRisk && a.Risk == sluice.RiskNone:
 		return r, errors.New("verdict risk has no risk")
 	case r.verdict == Redact && len(a.Edits) == 0:
