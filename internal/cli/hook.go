@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 
 	"sluice"
 	"sluice/internal/config"
@@ -113,17 +114,18 @@ func operationNamed(name string) (wire.Operation, error) {
 
 // decisionText is one decision in a line.
 func decisionText(d *hook.Decision) string {
-	s := fmt.Sprintf("%s at %s: %s", d.Hook, d.Stage, d.Verdict)
+	var s strings.Builder
+	s.WriteString(fmt.Sprintf("%s at %s: %s", d.Hook, d.Stage, d.Verdict))
 	if d.Why != "" {
-		s += " (" + d.Why + ")"
+		s.WriteString(" (" + d.Why + ")")
 	}
 	for k, n := range d.Counts {
 		if n > 0 {
-			s += fmt.Sprintf(", %d %s", n, hook.Kind(k))
+			s.WriteString(fmt.Sprintf(", %d %s", n, hook.Kind(k)))
 		}
 	}
 	if d.Took > 0 {
-		s += ", in " + span(d.Took.Seconds())
+		s.WriteString(", in " + span(d.Took.Seconds()))
 	}
-	return s
+	return s.String()
 }

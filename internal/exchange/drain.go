@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"context"
+	"maps"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -268,8 +269,6 @@ func (x *Exchange) Drains() map[sluice.ProviderID]int {
 	x.drains.mu.Lock()
 	defer x.drains.mu.Unlock()
 	out := make(map[sluice.ProviderID]int, len(x.drains.running))
-	for p, n := range x.drains.running {
-		out[p] = n
-	}
+	maps.Copy(out, x.drains.running)
 	return out
 }

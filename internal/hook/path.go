@@ -60,7 +60,7 @@ func (n *node) kid(name []byte) *node {
 func (n *node) compile(path string, r *rule) {
 	at, above := n, n
 	path, beside, conditional := strings.Cut(path, "?")
-	for _, part := range strings.Split(path, ".") {
+	for part := range strings.SplitSeq(path, ".") {
 		above = at
 		part, cond, has := strings.Cut(part, "{")
 		name := strings.TrimRight(part, "[]")

@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"slices"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -130,12 +131,7 @@ func escape(dst, text []byte) []byte {
 
 // plain reports whether a literal's inside stands for itself.
 func plain(in []byte) bool {
-	for _, c := range in {
-		if c == '\\' {
-			return false
-		}
-	}
-	return true
+	return !slices.Contains(in, '\\')
 }
 
 // An Edit replaces the bytes [Start, End) of a text.

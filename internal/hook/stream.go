@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -246,12 +247,7 @@ func (s *Stream) endAll(ctx context.Context, of index, touched []*lane) error {
 }
 
 func written(touched []*lane, l *lane) bool {
-	for _, t := range touched {
-		if t == l {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(touched, l)
 }
 
 // endEarly ends texts that come before the one that begins.

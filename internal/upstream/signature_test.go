@@ -92,7 +92,8 @@ func checked(r *http.Request, body []byte, secret, service, region string) error
 	path, query, _ := strings.Cut(r.RequestURI, "?")
 	pairs := strings.Split(query, "&")
 	slices.Sort(pairs)
-	canonical := r.Method + "\n" + strings.ReplaceAll(unreserved(path), "%2F", "/") + "\n" + strings.Join(pairs, "&") + "\n"
+	var canonical strings.Builder
+	canonical.WriteString(r.Method + "\n" + strings.ReplaceAll(unreserved(path), "%2F", "/") + "\n" + strings.Join(pairs, "&") + "\n")
 	for name := range strings.SplitSeq(names, ";") {
 		value := strings.Join(strings.Fields(strings.Join(r.Header.Values(name), ",")), " ")
 		switch name {
@@ -101,24 +102,24 @@ func checked(r *http.Request, body []byte, secret, service, region string) error
 		case "content-length":
 			value = fmt.Sprint(len(body))
 		}
-		canonical += name + ":" + value + "\n"
+		canonical.WriteString(name + ":" + value + "\n")
 	}
 	hash := sha256.Sum256(body)
-	canonical += "\n" + names + "\n" + hex.EncodeToString(hash[:])
+	canonical.WriteString("\n" + names + "\n" + hex.EncodeToString(hash[:]))
 	mac := func(key []byte, s string) []byte {
 		m := hmac.New(sha256.New, key)
 		m.Write([]byte(s))
 		return m.Sum(nil)
 	}
 	at := r.Header.Get("X-Amz-Date")
-	hash = sha256.Sum256([]byte(canonical))
+	hash = sha256.Sum256([]byte(canonical.String()))
 	text := "AWS4-HMAC-SHA256\n" + at + "\n" + at[:8] + "/" + region + "/" + service + "/aws4_request\n" + hex.EncodeToString(hash[:])
 	key := []byte("AWS4" + secret)
 	for _, s := range []string{at[:8], region, service, "aws4_request"} {
 		key = mac(key, s)
 	}
 	if got := hex.EncodeToString(mac(key, text)); got != signature {
-		return fmt.Errorf("got the signature %s, want %s of\n%s", signature, got, canonical)
+		return fmt.Errorf("got the signature %s, want %s of\n%s", signature, got, canonical.String())
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"crypto/sha256"
+	"slices"
 )
 
 // Quirks is what a provider that speaks the OpenAI dialect wants of a request in
@@ -65,19 +66,15 @@ func (q *Quirks) Apply(body []byte) []byte {
 
 // member is what a member is called, not ok if it is not sent.
 func (q *Quirks) member(name string, names []string) (to string, ok bool) {
-	for _, d := range q.Drop {
-		if d == name {
-			return "", false
-		}
+	if slices.Contains(q.Drop, name) {
+		return "", false
 	}
 	for _, r := range q.Rename {
 		if r.From != name {
 			continue
 		}
-		for _, other := range names {
-			if other == r.To {
-				return "", false
-			}
+		if slices.Contains(names, r.To) {
+			return "", false
 		}
 		return r.To, true
 	}

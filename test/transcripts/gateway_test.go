@@ -249,7 +249,8 @@ func (r *result) outcome() string {
 }
 
 func usageText(u *sluice.Usage) string {
-	s := u.Source.String()
+	var s strings.Builder
+	s.WriteString(u.Source.String())
 	for _, c := range []struct {
 		name string
 		n    int64
@@ -266,14 +267,14 @@ func usageText(u *sluice.Usage) string {
 		{"web_searches", u.WebSearches},
 	} {
 		if c.n != 0 {
-			s += fmt.Sprintf(" %s=%d", c.name, c.n)
+			s.WriteString(fmt.Sprintf(" %s=%d", c.name, c.n))
 		}
 	}
 	if u.ServiceTier != "" {
-		s += " tier=" + u.ServiceTier
+		s.WriteString(" tier=" + u.ServiceTier)
 	}
 	if u.Anomalous {
-		s += " anomalous"
+		s.WriteString(" anomalous")
 	}
-	return s
+	return s.String()
 }
