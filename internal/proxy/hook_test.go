@@ -58,15 +58,6 @@ func (g *guardian) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (g *guardian) stages() (out []string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for _, q := range g.asked {
-		out = append(out, q.Stage)
-	}
-	return out
-}
-
 func always(answer string) func(*hook.Question) string {
 	return func(*hook.Question) string { return answer }
 }

@@ -31,15 +31,6 @@ func (n *naive) find(now time.Time, t sluice.TenantID, m Mark) *route.Pin {
 	return nil
 }
 
-func (n *naive) count(t sluice.TenantID) (c int) {
-	for i := range n.all {
-		if n.all[i].Tenant == t {
-			c++
-		}
-	}
-	return c
-}
-
 func (n *naive) put(now time.Time, r Record, stored bool) (taken bool, displaced []Record) {
 	for _, o := range n.all {
 		if o.Mark == r.Mark && o.Pin == r.Pin && o.Tenant != r.Tenant && o.Until.After(now) && !stored {
