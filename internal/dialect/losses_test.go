@@ -47,7 +47,7 @@ var openaiTells = map[Feature]tells{
 	FeatureOrphan:       {"messages[1].tool_call_id", `{"model":"m","messages":[{"role":"user","content":"x"},{"role":"tool","tool_call_id":"c","content":"r"}]}`, nil},
 	FeatureForeign:      {"messages[1].reasoning_details", `{"model":"m","messages":[{"role":"user","content":"x"},{"role":"assistant","reasoning_details":[{"type":"reasoning.encrypted","data":"gemini:c2ln","index":0}],"content":"a"},` + after, nil},
 	FeatureReasoning:    {"messages[1].reasoning_content", `{"model":"m","messages":[{"role":"user","content":"x"},{"role":"assistant","reasoning_content":"t","content":"a"},` + after, nil},
-	FeatureSigned:       {"", `{"model":"m","messages":[{"role":"user","content":"x"},{"role":"assistant","reasoning_content":"t","reasoning_details":[{"type":"reasoning.text","text":"t","signature":"s","index":0},{"type":"reasoning.encrypted","data":"d","index":1}],"content":"a"},` + after, nil},
+	FeatureSigned:       {"", `{"model":"m","messages":[{"role":"user","content":"x"},{"role":"assistant","reasoning_content":"t","reasoning_details":[{"type":"reasoning.text","text":"t","signature":"s","index":0},{"type":"reasoning.encrypted","data":"ZA==","index":1}],"content":"a"},` + after, nil},
 	FeatureRefusalText:  {"messages[1].refusal", `{"model":"m","messages":[{"role":"user","content":"x"},{"role":"assistant","refusal":"no"},` + after, nil},
 	FeatureSpoken:       {"messages[1].audio", `{"model":"m","messages":[{"role":"user","content":"x"},{"role":"assistant","audio":{"id":"a"},"content":"a"},` + after, nil},
 	FeatureAnnotations:  {"messages[1].annotations", `{"model":"m","messages":[{"role":"user","content":"x"},{"role":"assistant","annotations":[{"type":"url_citation"}],"content":"a"},` + after, nil},

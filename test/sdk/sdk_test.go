@@ -89,8 +89,11 @@ func TestNode(t *testing.T) {
 	run(t, "node", env, "node", "--test", "--test-concurrency=1")
 }
 
-// TestGo runs openai-go, which is a module of its own.
+// TestGo runs openai-go, and holds the bodies that translations make to the types of
+// the official clients of every dialect. It is a module of its own.
 func TestGo(t *testing.T) {
-	env := gateway(t)
+	corpus := "SLUICE_DIALECT_CORPUS=" + filepath.Join(t.TempDir(), "corpus.jsonl")
+	env := append(gateway(t), corpus)
+	run(t, "../..", env, "go", "test", "-count=1", "-run", "^TestCorpus$", "./internal/dialect")
 	run(t, "go", env, "go", "test", "-count=1", "-v", "./...")
 }

@@ -1,6 +1,7 @@
 // Package sdk runs openai-go, unchanged but for base URL and key, against a live
-// gateway. It is a module of its own: compiling the client takes minutes. Run
-// by test/sdk/sdk_test.go, which sets the environment.
+// gateway, and holds translated bodies to the types of the official clients. It is a
+// module of its own: compiling the clients takes minutes. Run by test/sdk/sdk_test.go,
+// which sets the environment.
 package sdk
 
 import (
