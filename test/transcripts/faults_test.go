@@ -17,8 +17,8 @@ import (
 )
 
 // The faults of reliability that lie in what a provider says, played on every
-// provider's own transcripts: a fault is made of a stream that went well. A provider
-// whose stream is not of text events has tests of its own.
+// provider's own transcripts: a fault is made of a stream that went well. A stream of
+// binary frames is told as the events that it means, and said in frames again.
 
 // streamed are the transcripts of streams of events that one provider answered well.
 func streamed(t *testing.T) (out []*transcript) {
@@ -26,14 +26,14 @@ func streamed(t *testing.T) (out []*transcript) {
 	seen := map[string]bool{}
 	for _, tr := range all(t) {
 		head, body, _ := strings.Cut(tr.files["upstream"], "\n\n")
-		if tr.answers != 1 || !strings.HasPrefix(head, "200") || !strings.Contains(head, "text/event-stream") || strings.Contains(body, "⟨close") ||
+		if tr.answers != 1 || !strings.HasPrefix(head, "200") || !tr.framed() && !strings.Contains(head, "text/event-stream") || strings.Contains(body, "⟨close") ||
 			strings.Contains(body, "⟨reset") || !strings.Contains(tr.files["outcome"], "attempt 1: completed") {
 			continue
 		}
 		seen[strings.Split(tr.name, "/")[0]] = true
 		out = append(out, tr)
 	}
-	if len(seen) < 14 {
+	if len(seen) < 15 {
 		t.Errorf("only %d providers have a stream that went well", len(seen))
 	}
 	return out
@@ -58,7 +58,7 @@ func (tr *transcript) events(t *testing.T) (out []string) {
 	for _, p := range a.parts {
 		all = append(all, p.data...)
 	}
-	events := wire.NewEvents(bytes.NewReader(all), 8<<20)
+	events := wire.NewSource(wire.Converse, tr.framed(), bytes.NewReader(all), 8<<20)
 	for {
 		ev, err := events.Next()
 		if err != nil {
@@ -70,15 +70,33 @@ func (tr *transcript) events(t *testing.T) (out []string) {
 	}
 }
 
+// framed reports a transcript whose provider streams in frames.
+func (tr *transcript) framed() bool {
+	return strings.Contains(tr.files["upstream"], "application/vnd.amazon.eventstream")
+}
+
 // says plays the transcript with another stream.
 func (tr *transcript) says(t *testing.T, events ...string) *result {
 	t.Helper()
 	return tr.run(t, func(a *answer) {
 		a.parts = nil
 		for _, e := range events {
-			a.parts = append(a.parts, part{data: []byte(e)})
+			a.parts = append(a.parts, part{data: tr.said(e)})
 		}
 	})
+}
+
+// said is an event as the provider sends it. One without a name is a piece of content
+// where there are frames, which need one.
+func (tr *transcript) said(event string) []byte {
+	if !tr.framed() {
+		return []byte(event)
+	}
+	name, data := "contentBlockDelta", event
+	if rest, ok := strings.CutPrefix(event, "event: "); ok {
+		name, data, _ = strings.Cut(rest, "\n")
+	}
+	return appendFrame(nil, "frame", name, strings.TrimSuffix(strings.TrimPrefix(data, "data: "), "\n\n"))
 }
 
 // last is the last entry of a result.
@@ -154,6 +172,9 @@ func framed(stream []byte) (out []string) {
 // data lines.
 func TestFault_U18_EveryProvider(t *testing.T) {
 	each(t, func(t *testing.T, tr *transcript, events []string) {
+		if tr.framed() {
+			return // TestFault_U18_Frames
+		}
 		stream := strings.Join(events, "")
 		plain := tr.says(t, stream)
 		want, outcome := framed(plain.body), plain.outcome()
@@ -173,14 +194,53 @@ func TestFault_U18_EveryProvider(t *testing.T) {
 	})
 }
 
+// TestFault_U18_Frames: what becomes of a stream of frames that are framed otherwise: a
+// bit of any of them is another, one is cut short, or follows what is no frame.
+func TestFault_U18_Frames(t *testing.T) {
+	each(t, func(t *testing.T, tr *transcript, events []string) {
+		if !tr.framed() {
+			return
+		}
+		for i, e := range events {
+			frame := tr.said(e)
+			at := (7*i + 3) % len(frame)
+			for name, as := range map[string][]byte{"a bit": flipped(frame, at), "an end": frame[:len(frame)-1-at], "no frame": append([]byte("event: "), frame...)} {
+				res := tr.run(t, func(a *answer) {
+					a.parts = nil
+					for _, before := range events[:i] {
+						a.parts = append(a.parts, part{data: tr.said(before)})
+					}
+					a.parts = append(a.parts, part{data: as})
+				})
+				e := res.last(t)
+				whole := i == len(events)-1 // the stop was told, and figures alone are missing
+				broken := e.Reason == sluice.UpstreamMalformed || e.Reason == sluice.UpstreamTruncated
+				if !broken && !whole || res.aborted != (res.status == 200 && e.Outcome != sluice.Completed) {
+					t.Errorf("%s of frame %d: ended %v %q: %s", name, i, e.Outcome, e.Reason, res.client)
+				}
+				if e.Usage.Source == sluice.UsageReported {
+					t.Errorf("%s of frame %d: settled at %+v", name, i, e.Usage)
+				}
+			}
+		}
+	})
+}
+
+func flipped(frame []byte, at int) []byte {
+	frame = bytes.Clone(frame)
+	frame[at] ^= 4
+	return frame
+}
+
 // TestFault_U19_EveryProvider: bytes that are no UTF-8.
 func TestFault_U19_EveryProvider(t *testing.T) {
 	each(t, func(t *testing.T, tr *transcript, events []string) {
-		stream := strings.Join(events, "")
-		if !strings.Contains(stream, "\"abc\"") {
+		at := slices.IndexFunc(events, func(e string) bool { return strings.Contains(e, "\"abc\"") })
+		if at < 0 {
 			return
 		}
-		res := tr.says(t, strings.Replace(stream, "\"abc\"", "\"a\xe7\xbdc\"", 1))
+		events[at] = strings.Replace(events[at], "\"abc\"", "\"a\xe7\xbdc\"", 1)
+		res := tr.says(t, events...)
 		res.want(t, sluice.Completed, sluice.ReasonNone)
 		if !utf8.Valid(res.body) || !strings.Contains(strings.ReplaceAll(string(res.body), "\ufffd\ufffd", "\ufffd"), "a\ufffdc") {
 			t.Errorf("got %q", res.body)

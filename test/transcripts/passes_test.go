@@ -119,6 +119,9 @@ func TestNullErrorIsTakenOut(t *testing.T) {
 // The last event of a stream gets the blank line that it lacks.
 func TestLastEventIsEnded(t *testing.T) {
 	for i, tr := range streamed(t) {
+		if tr.framed() {
+			continue // its events are whole when their frames are
+		}
 		t.Run(tr.name, func(t *testing.T) {
 			for _, cut := range []string{"\n", "\n\n"} {
 				res := tr.run(t, saying(func(s string) string { return strings.TrimSuffix(s, cut) }, uint64(i)))

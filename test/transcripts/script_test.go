@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"sluice/internal/egress/egresstest"
+	"sluice/internal/wire"
 )
 
 // part is what the upstream does next: send bytes, which are one write or one chunk,
@@ -50,8 +51,8 @@ func parseAnswer(text string) (*answer, error) {
 }
 
 // parseParts reads a body: text, in which ⟨cut⟩ ends a chunk, ⟨cr⟩ is a carriage
-// return, ⟨hex e7 bd⟩ are bytes, ⟨wait 30s⟩ is silence, ⟨close⟩ and ⟨reset⟩ end the
-// connection.
+// return, ⟨hex e7 bd⟩ are bytes, ⟨frame metadata {}⟩ and ⟨exception throttlingException
+// {}⟩ are binary frames, ⟨wait 30s⟩ is silence, ⟨close⟩ and ⟨reset⟩ end the connection.
 func parseParts(text string) (parts []part, err error) {
 	var data []byte
 	flush := func() {
@@ -83,6 +84,10 @@ func parseParts(text string) (parts []part, err error) {
 				return nil, fmt.Errorf("⟨%s⟩: %w", word, err)
 			}
 			data = append(data, b...)
+		case "frame", "exception":
+			kind, payload, _ := strings.Cut(arg, " ")
+			data = appendFrame(data, name, kind, payload)
+			after = strings.TrimPrefix(after, "\n")
 		case "wait":
 			d, err := time.ParseDuration(arg)
 			if err != nil {
@@ -94,10 +99,22 @@ func parseParts(text string) (parts []part, err error) {
 			flush()
 			parts = append(parts, part{end: name})
 		default:
-			return nil, fmt.Errorf("⟨%s⟩ is none of cut, cr, hex, wait, close and reset", word)
+			return nil, fmt.Errorf("⟨%s⟩ is none of cut, cr, hex, frame, exception, wait, close and reset", word)
 		}
 		text = after
 	}
+}
+
+// appendFrame appends a frame of Bedrock's as the service writes them: an event of a
+// type, or an exception that ends the stream.
+func appendFrame(dst []byte, what, kind, payload string) []byte {
+	message, named := "event", ":event-type"
+	if what == "exception" {
+		message, named = what, ":exception-type"
+	}
+	return wire.AppendFrame(dst, []wire.FrameHeader{
+		{Name: named, Value: kind}, {Name: ":content-type", Value: "application/json"}, {Name: ":message-type", Value: message},
+	}, []byte(payload))
 }
 
 // escaped writes bytes as a transcript does.

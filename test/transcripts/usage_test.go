@@ -202,7 +202,8 @@ func TestFault_U27_EveryProvider(t *testing.T) {
 	each(t, func(t *testing.T, tr *transcript, events []string) {
 		last := -1
 		for i, e := range events {
-			if strings.Contains(e, `"arguments":`) || strings.Contains(e, `"partial_json":`) || strings.Contains(e, `"functionCall":`) {
+			if strings.Contains(e, `"arguments":`) || strings.Contains(e, `"partial_json":`) || strings.Contains(e, `"functionCall":`) ||
+				strings.Contains(e, `"toolUse":{"input":`) {
 				last = i
 			}
 		}
@@ -218,7 +219,7 @@ func TestFault_U27_EveryProvider(t *testing.T) {
 			}
 		}
 	})
-	if cut < 14 {
+	if cut < 15 {
 		t.Errorf("only %d streams have calls", cut)
 	}
 }
