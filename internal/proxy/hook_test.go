@@ -58,6 +58,22 @@ func (g *guardian) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// calls is what it was asked, call one of it.
+func (g *guardian) calls() []hook.Question {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.asked)
+}
+
+func (g *guardian) call(i int) hook.Question { return g.calls()[i] }
+
+// times is how often it was asked.
+func (g *guardian) times() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.asked)
+}
+
 func always(answer string) func(*hook.Question) string {
 	return func(*hook.Question) string { return answer }
 }
@@ -180,10 +196,10 @@ func TestHookRedacts(t *testing.T) {
 		if !strings.Contains(got.body, `"content":"hi \"N\" !"`) {
 			t.Errorf("got %s", got.body)
 		}
-		if q := g.asked[0]; q.Texts[0].Path != "messages[0].content[0].text" || q.Tenant != "acme" || q.Operation != "chat" || q.ID == "" || !q.Final {
+		if q := g.call(0); q.Texts[0].Path != "messages[0].content[0].text" || q.Tenant != "acme" || q.Operation != "chat" || q.ID == "" || !q.Final {
 			t.Errorf("asked %+v", q)
 		}
-		if q := g.asked[1]; q.Texts[0].Path != "choices[0].message.content" || q.Status != 200 || q.Backend != "b0" {
+		if q := g.call(1); q.Texts[0].Path != "choices[0].message.content" || q.Status != 200 || q.Backend != "b0" {
 			t.Errorf("asked %+v", q)
 		}
 		r.decided(t, `{"hook":"guard","stage":"request","verdict":"redact","why":"name","calls":1`)
@@ -328,13 +344,13 @@ func TestHookWindows(t *testing.T) {
 		if content(got.body) != strings.Repeat("0123456789", 20) {
 			t.Errorf("got %q", content(got.body))
 		}
-		for i, q := range g.asked {
+		for i, q := range g.calls() {
 			text := q.Texts[0]
 			if len(text.Text) > 48 || i > 0 && text.Seen != 8 || text.Path != "choices[0].delta.content" {
 				t.Errorf("window %d: %+v", i, text)
 			}
 		}
-		if n := len(g.asked); n < 5 || n > 7 || !g.asked[n-1].Final {
+		if n := g.times(); n < 5 || n > 7 || !g.call(n-1).Final {
 			t.Errorf("%d windows", n)
 		}
 	})
@@ -377,14 +393,14 @@ func TestHookDeadlineAndBreaker(t *testing.T) {
 			}
 			r.decided(t, `"verdict":"failed","why":"timeout"`)
 		}
-		if got := r.do(ask{}); got.status != 503 || got.took != 0 || len(g.asked) != 5 {
-			t.Errorf("status %d after %v, asked %d times", got.status, got.took, len(g.asked))
+		if got := r.do(ask{}); got.status != 503 || got.took != 0 || g.times() != 5 {
+			t.Errorf("status %d after %v, asked %d times", got.status, got.took, g.times())
 		}
 		r.decided(t, `"why":"open"`)
 		g.after = 0
 		time.Sleep(time.Second)
-		if got := r.do(ask{}); got.status != 200 || len(g.asked) != 6 {
-			t.Errorf("status %d, asked %d times", got.status, len(g.asked))
+		if got := r.do(ask{}); got.status != 200 || g.times() != 6 {
+			t.Errorf("status %d, asked %d times", got.status, g.times())
 		}
 	})
 }
@@ -442,8 +458,8 @@ func TestHookConcurrency(t *testing.T) {
 		}
 		wg.Wait()
 		slices.Sort(statuses)
-		if !slices.Equal(statuses, []int{200, 200, 503, 503, 503, 503}) || len(g.asked) > 4 {
-			t.Errorf("statuses %v, asked %d", statuses, len(g.asked))
+		if !slices.Equal(statuses, []int{200, 200, 503, 503, 503, 503}) || g.times() > 4 {
+			t.Errorf("statuses %v, asked %d", statuses, g.times())
 		}
 	})
 }
@@ -465,12 +481,12 @@ func TestHookIsItsTenants(t *testing.T) {
 	inBubble(t, s, func(t *testing.T, r *rig) {
 		for _, stream := range []bool{false, true} {
 			got := r.do(ask{stream: stream, header: http.Header{"Authorization": {"Bearer slk_other"}}})
-			if got.status != 200 || len(g.asked) != 0 || strings.Contains(string(r.last().Final.Detail), `"hooks"`) {
-				t.Errorf("status %d, asked %d times", got.status, len(g.asked))
+			if got.status != 200 || g.times() != 0 || strings.Contains(string(r.last().Final.Detail), `"hooks"`) {
+				t.Errorf("status %d, asked %d times", got.status, g.times())
 			}
 		}
-		if got := r.do(ask{}); got.status != 400 || len(g.asked) != 1 {
-			t.Errorf("status %d, asked %d times", got.status, len(g.asked))
+		if got := r.do(ask{}); got.status != 400 || g.times() != 1 {
+			t.Errorf("status %d, asked %d times", got.status, g.times())
 		}
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"sluice"
 	"sluice/internal/ledger"
 )
 
@@ -34,10 +35,9 @@ var measures = []measure{
 		func(t *ledger.Totals) any { return &t.Attempts },
 	},
 	{
-		"estimated", "CASE WHEN usage_source IN ('estimated', 'estimated_time', 'counted') THEN 1 ELSE 0 END",
+		"estimated", "CASE WHEN usage_source NOT IN ('none', 'reported', 'drained') THEN 1 ELSE 0 END",
 		func(e *ledger.Entry) int64 {
-			s := e.Usage.Source.String()
-			return flag(s == "estimated" || s == "counted")
+			return flag(e.Usage.Source != sluice.UsageNone && !e.Usage.Source.Final())
 		},
 		func(t *ledger.Totals) any { return &t.Estimated },
 	},

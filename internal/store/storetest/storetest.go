@@ -158,7 +158,7 @@ func varied(n int) []ledger.Entry {
 			e.Outcome, e.Reason = sluice.Failed, sluice.UpstreamError
 		}
 		e.Usage.Input = sluice.Tokens(i)
-		e.Usage.Source = sluice.UsageSource(i % 4)
+		e.Usage.Source = sluice.UsageSource(i) % (sluice.UsageTimed + 1)
 		e.Usage.Anomalous, e.Late = i%11 == 0, i%13 == 0
 		e.Cost, e.CostHigh = sluice.Nano(i*1000), sluice.Nano(i*1001)
 		if i%5 == 0 {
@@ -187,7 +187,7 @@ func sum(es []ledger.Entry) (t ledger.Totals) {
 		if e.Attempt > 0 {
 			t.Attempts++
 		}
-		if e.Usage.Source == sluice.UsageEstimated || e.Usage.Source == sluice.UsageCounted {
+		if e.Usage.Source != sluice.UsageNone && !e.Usage.Source.Final() {
 			t.Estimated++
 		}
 		if e.Usage.Anomalous {
