@@ -196,8 +196,7 @@ func generous(t reflect.Type) bool {
 // fieldsOf are the members that a struct has by its tags, and whether it takes others.
 func fieldsOf(t reflect.Type) (fields map[string]reflect.StructField, open bool) {
 	fields = map[string]reflect.StructField{}
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
 		if strings.Contains(f.Tag.Get("api"), "extrafields") {
 			open = true
 		}
@@ -230,8 +229,7 @@ func variantsOf(t reflect.Type) (out []reflect.Type) {
 	if t.Kind() != reflect.Struct {
 		return nil
 	}
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
 		if strings.HasPrefix(f.Name, "Of") && strings.HasPrefix(f.Tag.Get("json"), ",") && strings.Contains(f.Tag.Get("json"), "inline") {
 			out = append(out, f.Type)
 		}
@@ -240,8 +238,7 @@ func variantsOf(t reflect.Type) (out []reflect.Type) {
 		return out
 	}
 	out = nil
-	for i := range t.NumMethod() {
-		m := t.Method(i)
+	for m := range t.Methods() {
 		if strings.HasPrefix(m.Name, "As") && m.Name != "AsAny" && m.Type.NumIn() == 1 && m.Type.NumOut() == 1 {
 			out = append(out, m.Type.Out(0))
 		}

@@ -1,5 +1,6 @@
-// Official clients of the other dialects against a Bedrock backend, which streams in
-// binary frames and ends with an exception where it fails.
+// Official clients of OpenAI chat and Anthropic against a Bedrock backend, which streams
+// in binary frames and ends with an exception where it fails. Those of Gemini and of
+// Responses run on it in their own files.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createAnthropic } from "@ai-sdk/anthropic";
@@ -200,50 +201,6 @@ test("anthropic on bedrock: an error in mid-stream is an error, a 429 is a 429",
   const errors = [];
   for (let i = 0; i < 2; i++) await small.messages.create({ model, max_tokens: 5, messages: ask("[[tokens=2]]") }).catch((e) => errors.push(e));
   assert.ok(errors.at(-1) instanceof Anthropic.RateLimitError);
-});
-
-test("genai on bedrock: plain, streamed, two parallel calls and their results, an image, an error", async () => {
-  const genai = new GoogleGenAI({ apiKey: key, httpOptions: { baseUrl: url } });
-  const plain = await genai.models.generateContent({ model, contents: question, config: { systemInstruction: "Be brief.", maxOutputTokens: 200 } });
-  assert.equal(plain.candidates[0].finishReason, "STOP");
-  assert.equal(plain.usageMetadata.candidatesTokenCount, 60);
-  let text = "";
-  for await (const chunk of await genai.models.generateContentStream({ model, contents: question })) text += chunk.text ?? "";
-  assert.ok(text.length > 0);
-  const contents = [{ role: "user", parts: [{ text: "weather and time in Basel?" }] }];
-  const config = { tools: [{ functionDeclarations: tools.map((t) => ({ name: t.name, description: t.description, parametersJsonSchema: t.schema })) }] };
-  const called = await genai.models.generateContent({ model, contents, config });
-  assert.equal(called.functionCalls.length, 2);
-  const results = called.functionCalls.map((c) => ({ functionResponse: { id: c.id, name: c.name, response: { output: "sunny" } } }));
-  const next = await genai.models.generateContent({ model, contents: [...contents, called.candidates[0].content, { role: "user", parts: results }], config });
-  assert.ok(next.text.length > 0);
-  const seen = await genai.models.generateContent({ model, contents: [{ text: "What is this? [[tokens=5]]" }, { inlineData: { mimeType: "image/png", data: pixel } }] });
-  assert.ok(seen.usageMetadata.promptTokenCount > 500);
-  const shaped = await genai.models.generateContent({ model, contents: "Basel?", config: { responseMimeType: "application/json", responseJsonSchema: schema } });
-  assert.equal(typeof JSON.parse(shaped.text).sunny, "boolean");
-  await assert.rejects(async () => {
-    for await (const _ of await genai.models.generateContentStream({ model: "bedrock-dies", contents: question }));
-  });
-});
-
-test("responses on bedrock: plain, streamed, two parallel calls and their results, an error", async () => {
-  const plain = await openai.responses.create({ model, input: question, store: false });
-  assert.equal(plain.status, "completed");
-  assert.equal(plain.usage.output_tokens, 60);
-  const streamed = await openai.responses.stream({ model, input: question, store: false }).finalResponse();
-  assert.equal(streamed.output_text, plain.output_text);
-  const request = { model, store: false, tools: tools.map((t) => ({ type: "function", name: t.name, description: t.description, parameters: t.schema, strict: false })) };
-  const input = [{ role: "user", content: "weather and time in Basel?" }];
-  const { output } = await openai.responses.create({ ...request, input });
-  const calls = output.filter((i) => i.type === "function_call");
-  assert.equal(calls.length, 2);
-  const results = calls.map((c) => ({ type: "function_call_output", call_id: c.call_id, output: "sunny" }));
-  const next = await openai.responses.create({ ...request, input: [...input, ...output, ...results] });
-  assert.ok(next.output_text.length > 0);
-  const dying = await openai.responses.create({ model: "bedrock-dies", input: question, store: false, stream: true });
-  await assert.rejects(async () => {
-    for await (const _ of dying);
-  });
 });
 
 test("every client is told that the provider has no room", async () => {

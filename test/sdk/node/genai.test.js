@@ -14,7 +14,7 @@ const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QD
 const schema = { type: "object", properties: { city: { type: "string" }, sunny: { type: "boolean" } }, required: ["city", "sunny"] };
 const calls = (r) => r.functionCalls.map((c) => [c.name, c.args]);
 
-for (const model of ["gemini", "gpt", "claude"]) {
+for (const model of ["gemini", "gpt", "claude", "bedrock"]) {
   test(`genai on ${model}: plain, with instructions, bound and stop`, async () => {
     const r = await genai.models.generateContent({ model, contents: question, config: { systemInstruction: "Be brief.", maxOutputTokens: 200, temperature: 0.5, stopSequences: ["END"] } });
     assert.ok(r.text.length > 0);
@@ -22,7 +22,7 @@ for (const model of ["gemini", "gpt", "claude"]) {
     assert.equal(r.usageMetadata.candidatesTokenCount, 60);
     assert.equal(r.usageMetadata.totalTokenCount, r.usageMetadata.promptTokenCount + 60);
     const explained = await entries(r.sdkHttpResponse.headers["sluice-request-id"]);
-    assert.equal(explained.steps[0].translated, { gemini: undefined, gpt: "openai", claude: "anthropic" }[model]);
+    assert.equal(explained.steps[0].translated, { gemini: undefined, gpt: "openai", claude: "anthropic", bedrock: "bedrock" }[model]);
   });
 
   test(`genai on ${model}: streamed, in a conversation`, async () => {

@@ -1,5 +1,5 @@
 // The official client of Responses against backends that serve it ("native"), that have
-// chat alone ("gpt"), and that speak another dialect ("claude").
+// chat alone ("gpt"), and that speak another dialect.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import OpenAI from "openai";
@@ -10,7 +10,7 @@ const declared = tools.map((t) => ({ type: "function", name: t.name, description
 const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 const schema = { type: "object", properties: { city: { type: "string" }, sunny: { type: "boolean" } }, required: ["city", "sunny"], additionalProperties: false };
 
-for (const model of ["native", "gpt", "claude"]) {
+for (const model of ["native", "gpt", "claude", "gemini", "bedrock"]) {
   test(`${model}: plain, and streamed the same`, async () => {
     const request = { model, instructions: "Be brief.", input: question, max_output_tokens: 200 };
     const plain = await openai.responses.create(request);
