@@ -2,6 +2,8 @@ package admin
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"sluice"
@@ -71,7 +73,7 @@ func parseDuration(param, s string) (time.Duration, error) {
 	return d, nil
 }
 
-// parseTime reads a moment: RFC 3339, a date, or a duration before now.
+// parseTime reads a moment: RFC 3339, a date, or a duration or days before now.
 func parseTime(param, s string, now time.Time) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, nil
@@ -79,10 +81,13 @@ func parseTime(param, s string, now time.Time) (time.Time, error) {
 	if d, err := time.ParseDuration(s); err == nil && d >= 0 {
 		return now.Add(-d), nil
 	}
+	if n, err := strconv.Atoi(strings.TrimSuffix(s, "d")); err == nil && strings.HasSuffix(s, "d") && 0 <= n && n < 36500 {
+		return now.AddDate(0, 0, -n), nil
+	}
 	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
 		if t, err := time.Parse(layout, s); err == nil {
 			return t.UTC(), nil
 		}
 	}
-	return time.Time{}, hinted(sluice.Invalid(param, "is not a time"), "write 24h (ago), 2006-01-02 or 2006-01-02T15:04:05Z")
+	return time.Time{}, hinted(sluice.Invalid(param, "is not a time"), "write 24h or 7d (ago), 2006-01-02 or 2006-01-02T15:04:05Z")
 }

@@ -26,8 +26,8 @@ type Report struct {
 	Refused  int `json:"refused" doc:"Are served now and would have been refused"`
 	Admitted int `json:"admitted" doc:"Are refused now and would have been served"`
 
-	CostNow   sluice.Nano `json:"cost_now_nanodollars" doc:"Of what they took, at the backends of the version in force; of those that both serve"`
-	CostThen  sluice.Nano `json:"cost_then_nanodollars" doc:"At those of the other"`
+	CostNow   sluice.Nano `json:"cost_now" doc:"Of what they took, at the backends of the version in force; of those that both serve"`
+	CostThen  sluice.Nano `json:"cost_then" doc:"At those of the other"`
 	Groups    []Group     `json:"groups" doc:"By tenant and model, those first of which most would change"`
 	Moves     []Move      `json:"moves" doc:"From where to where, the most first"`
 	Refusals  []Refusal   `json:"refusals" doc:"Why requests that are served now would be refused, the most first"`
@@ -42,8 +42,8 @@ type Group struct {
 	Moved    int         `json:"moved"`
 	Refused  int         `json:"refused"`
 	Admitted int         `json:"admitted"`
-	CostNow  sluice.Nano `json:"cost_now_nanodollars"`
-	CostThen sluice.Nano `json:"cost_then_nanodollars"`
+	CostNow  sluice.Nano `json:"cost_now"`
+	CostThen sluice.Nano `json:"cost_then"`
 	Examples []string    `json:"examples,omitempty" doc:"Ids of some that would change"`
 }
 

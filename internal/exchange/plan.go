@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"fmt"
+	"slices"
 
 	"sluice"
 	"sluice/internal/engine"
@@ -60,9 +61,9 @@ func (t *turn) call() (engine.Call, *sluice.Error) {
 	if e := t.aboveCeiling(w.Input); e != nil {
 		return c, e
 	}
-	if h.ServerTools > 0 && h.ServerUses < 0 && t.hard() {
+	if h.ServerTools > 0 && h.ServerUses < 0 && t.hard() && t.budgeted(m) {
 		e := sluice.Invalid("", "the request has tools that the provider runs as often as it likes, and the budget of this key is hard")
-		e.Hint = "give each of them max_uses, or leave them out"
+		e.Hint = "give each of them max_uses, or leave them out; or a plan with spend: soft, which lets what they cost show as debt"
 		return c, e
 	}
 	return c, nil
@@ -115,6 +116,23 @@ func (t *turn) aboveCeiling(input sluice.Tokens) *sluice.Error {
 
 // risk is the label of the request.
 func (t *turn) risk() sluice.Risk { return t.r.Principal.Policy.Raise(t.r.Risk) }
+
+// budgeted reports whether any limit of spend applies to the request.
+func (t *turn) budgeted(m *route.Model) bool {
+	spend := func(l sluice.Limit) bool { return l.Dimension == sluice.Spend }
+	p := t.r.Principal.Policy
+	if p != nil {
+		for _, limits := range p.Limits {
+			if slices.ContainsFunc(limits, spend) {
+				return true
+			}
+		}
+		if slices.ContainsFunc(p.ByModel[sluice.ModelID(t.r.Head.Model)], spend) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(t.r.RunLimits, spend) || m != nil && slices.ContainsFunc(m.Limits, spend) || slices.ContainsFunc(t.x.o.Table().Fleet, spend)
+}
 
 // hard reports whether spend is held by bounds and never exceeded.
 func (t *turn) hard() bool {

@@ -144,6 +144,19 @@ func TestHardSpendHoldsServerTools(t *testing.T) {
 	}
 }
 
+// Where no limit of spend applies, there is no budget that tools could exceed.
+func TestServerToolsWithoutABudget(t *testing.T) {
+	var sent string
+	inBubble(t, setup{
+		places: []place{{handler: both{wire.Anthropic, &sent}, dialect: wire.Anthropic}}, policy: sluice.Policy{HardSpend: true},
+	}, func(t *testing.T, r *rig) {
+		g := r.do(ask{path: "/v1/messages", body: `{"model":"m","max_tokens":100,"messages":[{"role":"user","content":"hi"}],"tools":[{"type":"code_execution_20250825","name":"code_execution"}]}`})
+		if g.status != 200 {
+			t.Errorf("status %d: %s", g.status, g.body)
+		}
+	})
+}
+
 // An input beyond the model's context is told in the words that clients look for.
 func TestContextExceeded(t *testing.T) {
 	long := strings.Repeat("word ", 250_000)
