@@ -52,7 +52,7 @@ var bedrockCarries = map[Feature]carriage{
 	FeatureServerTool:   {Refused, "is a tool that another provider runs", "leave it out, or " + ownDialect},
 	FeatureToolExamples: {Dropped, "has no place in this dialect", "write examples into the description"},
 	FeatureDeferred:     {Dropped, "has no place in this dialect: all tools are told at once", dropField},
-	FeatureEager:        {Dropped, "has no place in this dialect: the model's provider decides how it streams arguments", dropField},
+	FeatureEager:        {Kept, "how finely arguments come is up to the model's provider; what they are is the same", ""},
 	FeatureFunctions:    {Refused, "is the older form of tools, which is not translated", "use tools and tool_choice"},
 	FeatureChoice:       {Kept, "`required` as `any`", ""},
 	FeatureNoCalls:      {Approximately, "cannot be said in this dialect: the tools are left out", "leave the tools out"},

@@ -198,7 +198,7 @@ var geminiCarries = map[Feature]carriage{
 	FeatureServerTool:   {Refused, "is a tool that another provider runs", "leave it out, or " + ownDialect},
 	FeatureToolExamples: {Dropped, "has no place in this dialect", "write examples into the description"},
 	FeatureDeferred:     {Dropped, "has no place in this dialect: all tools are told at once", dropField},
-	FeatureEager:        {Dropped, "has no place in this dialect: arguments come whole", dropField},
+	FeatureEager:        {Kept, "arguments come whole", ""},
 	FeatureFunctions:    {Refused, "is the older form of tools, which is not translated", "use tools and tool_choice"},
 	FeatureChoice:       {Kept, "as `functionCallingConfig`; tools that are strict as mode `VALIDATED`", ""},
 	FeatureNoCalls:      {Kept, "as mode `NONE`", ""},
