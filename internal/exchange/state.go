@@ -21,7 +21,7 @@ const (
 )
 
 // stateParams names the member by which most requests refer to each kind.
-var stateParams = [route.NumStateKinds]string{"container", "file_id", "previous_response_id", "conversation", "messages.audio.id", "cachedContent"}
+var stateParams = [route.NumStateKinds]string{"container", "file_id", "previous_response_id", "conversation", "messages.audio.id", "cachedContent", "tools", "container.skills", "prompt", "tools"}
 
 // paramOf names the member by which a request of an operation refers to a kind.
 func paramOf(op wire.Operation, k route.StateKind) string {

@@ -198,6 +198,43 @@ var refs = []struct{ path, before, after string }{
 	{"/v1/chat/completions", `{"model":"m","messages":[{"role":"assistant","audio":{"id":"`, `"}},{"role":"user","content":"x"}]}`},
 }
 
+// hostedRefs are those in tools, items and addresses.
+var hostedRefs = []struct{ path, before, after string }{
+	toolBody(`{"type":"code_interpreter","container":"`, `"}`),
+	toolBody(`{"type":"code_interpreter","container":{"type":"auto","file_ids":["`, `"]}}`),
+	toolBody(`{"type":"shell","environment":{"type":"container_reference","container_id":"`, `"}}`),
+	toolBody(`{"type":"file_search","vector_store_ids":["`, `"]}`),
+	toolBody(`{"type":"image_generation","input_image_mask":{"file_id":"`, `"}}`),
+	toolBody(`{"type":"unheard_of","in":[{"containerId":"`, `"}]}`),
+	{responsesAt, `{"model":"m","prompt":{"id":"`, `"}}`},
+	{responsesAt, `{"model":"m","input":[{"type":"code_interpreter_call","id":"ci","code":"1","container_id":"`, `"},{"role":"user","content":"x"}]}`},
+	{responsesAt, `{"model":"m","input":[{"type":"input_file","file_id":"`, `"}]}`},
+	{"/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"x"}],"previous_response_id":"`, `"}`},
+	{"/v1/messages", `{"model":"m","max_tokens":9,"container":{"skills":[{"type":"custom","skill_id":"`, `"}]},"messages":[{"role":"user","content":"x"}]}`},
+	geminiBody(`"tools":[{"fileSearch":{"fileSearchStoreNames":["`, `"]}}]`),
+	geminiBody(`"tools":[{"file_search":{"file_search_store_names":["`, `"]}}]`),
+	fileBody(`https://generativelanguage.googleapis.com/v1beta/files/`),
+	fileBody(`HTTP://GenerativeLanguage.GoogleAPIs.com.:443/v1/files/`),
+	fileBody(`/v1beta/files/`),
+	fileBody(`Files/`),
+	fileBody(`GS://bucket/`),
+	fileBody(`https://storage.googleapis.com/bucket/`),
+}
+
+// toolBody is a request of the Responses operation around a tool.
+func toolBody(before, after string) struct{ path, before, after string } {
+	return struct{ path, before, after string }{responsesAt, `{"model":"m","input":"x","tools":[` + before, after + `]}`}
+}
+
+// geminiBody is a request around a member, and fileBody one that has a file by an address.
+func geminiBody(before, after string) struct{ path, before, after string } {
+	return struct{ path, before, after string }{geminiAt, `{"contents":[{"role":"user","parts":[{"text":"x"}]}],` + before, after + `}`}
+}
+
+func fileBody(address string) struct{ path, before, after string } {
+	return geminiBody(`"systemInstruction":{"parts":[{"fileData":{"fileUri":"`+address, `"}}]}`)
+}
+
 // kindsOf names an id as everything that a request may refer to.
 func kindsOf(id string) (all []route.State) {
 	for k := range route.NumStateKinds {
@@ -217,14 +254,23 @@ func TestStateWalls(t *testing.T) {
 		if strings.HasPrefix(r.URL.Path, "/v1/messages") {
 			body = `{"id":"x","type":"message","role":"assistant","model":"up","content":[{"type":"text","text":"y"}],"stop_reason":"end_turn","input_tokens":3,"usage":{"input_tokens":3,"output_tokens":1}}`
 		}
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/responses"):
+			body = aResponse
+		case strings.Contains(r.URL.Path, ":generateContent"):
+			body = geminiSays
+		}
 		answers(200, body).ServeHTTP(w, r)
 	})
-	places := []place{{handler: ok, dialect: wire.Anthropic, keys: []string{"k"}}, {handler: ok, keys: []string{"k"}}}
+	refs := slices.Concat(refs, hostedRefs)
+	places := []place{{handler: ok, dialect: wire.Anthropic, keys: []string{"k"}}, {handler: ok, keys: []string{"k"}}, {handler: ok, dialect: wire.Gemini, keys: []string{"k"}}}
 	inBubble(t, keeping(setup{places: places}, &rows{}, &state, nil), func(t *testing.T, r *rig) {
 		defer state.Close()
 		for i := range 4 {
-			state.Keep("acme", route.Pin{Provider: "p", Key: "k"}, kindsOf(fmt.Sprint("theirs-", i)))
-			state.Keep("globex", route.Pin{Provider: "p", Key: "k"}, kindsOf(fmt.Sprint("mine-", i)))
+			for _, at := range []string{"", "files/", "gs://bucket/"} {
+				state.Keep("acme", route.Pin{Provider: "p", Key: "k"}, kindsOf(fmt.Sprint(at, "theirs-", i)))
+				state.Keep("globex", route.Pin{Provider: "p", Key: "k"}, kindsOf(fmt.Sprint(at, "mine-", i)))
+			}
 		}
 		ids := regexp.MustCompile(`(theirs|nobody)-\d|req_[0-9a-f-]+`)
 		send := func(credential, id string, ref int) (got, int64) {
@@ -253,7 +299,7 @@ func TestStateWalls(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(7, 7))
 		one := func() bool { return rnd.IntN(2) == 0 }
 		for range 400 {
-			path := refs[rnd.IntN(len(refs))].path
+			path := refs[rnd.IntN(len(refs)-len(hostedRefs))].path
 			foreign := false
 			id := func() string {
 				id := [...]string{"mine-1", "mine-2", "mine-3", "mine-0", "theirs-1", "nobody-1"}[rnd.IntN(6)]

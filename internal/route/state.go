@@ -17,10 +17,14 @@ const (
 	StateConversation                  // to which stored answers are added
 	StateAudio                         // an answer's audio, which a later turn refers to
 	StateCache                         // a prompt that was put into a provider's cache by itself
+	StateStore                         // what a provider's tool searches: a vector store, a corpus
+	StateSkill                         // instructions and files for a container
+	StatePrompt                        // a prompt that a provider has by an id
+	StateResource                      // whatever else a provider's tool is given by an id
 	NumStateKinds     = iota
 )
 
-var stateKindNames = [NumStateKinds]string{"container", "file", "response", "conversation", "audio", "cache"}
+var stateKindNames = [NumStateKinds]string{"container", "file", "response", "conversation", "audio", "cache", "store", "skill", "prompt", "resource"}
 
 // String is the word in messages, records and metrics.
 func (k StateKind) String() string {

@@ -45,8 +45,11 @@
 // Head.Refs is what a request refers to of what a backend keeps between requests, Tap.State
 // what an answer says that it keeps. A member that refers to state is read by [reads]; one
 // of an answer that makes some by Tap.kept or keptIn, its own id where TapOptions.Stored
-// says that it is stored. They are found where they stand by the dialect, and nowhere else:
-// what a model or a client's tool has written refers to nothing and makes nothing.
+// says that it is stored. They are found where they stand by the dialect: what a model or a
+// client's tool has written refers to nothing and makes nothing. In a tool that the provider
+// runs, and among members that nobody here knows, what refers is told by how its name ends
+// (refs.go), so that a tool of tomorrow is read too. An address of Google's has one name,
+// [fileName], for what is remembered and for what is looked for.
 //
 // # Choices
 //

@@ -207,6 +207,10 @@ func (f *form) take(e *entry) {
 		f.file(e)
 		return
 	}
+	if m, ok := stateOf([]byte(name)); ok {
+		f.s.reject(name, "refers to a "+m.kind.String()+" that a provider keeps, which a form cannot: send what is in it")
+		return
+	}
 	value := f.b[e.at.start:e.at.end]
 	if len(value) > maxFormValue || !utf8.Valid(value) {
 		f.s.reject(name, fmt.Sprintf("must be text of at most %d bytes", maxFormValue))

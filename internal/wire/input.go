@@ -114,7 +114,7 @@ func (s *scanner) message() {
 		case "audio": // an earlier answer's audio, by its id
 			s.readState(route.StateAudio, "messages.audio")
 		default:
-			s.skip()
+			s.loose(s.key(&o))
 		}
 	}
 }

@@ -70,7 +70,7 @@ var members = []member{
 	{"max_tool_calls", responsesOp, (*scanner).readMaxToolCalls},
 	{"store", responsesOp | chatOp, (*scanner).readStore},
 	{"background", responsesOp, func(s *scanner) { s.h.Background = s.boolean("background") }},
-	{"previous_response_id", responsesOp, reads(route.StateResponse, "previous_response_id")},
+	{"previous_response_id", responsesOp | chatOp, reads(route.StateResponse, "previous_response_id")},
 	{"conversation", responsesOp, reads(route.StateConversation, "conversation")},
 	{"reasoning_effort", chatOp, (*scanner).readEffort},
 	{"thinking", anthropicOps, (*scanner).readThinking},
@@ -172,7 +172,7 @@ func (s *scanner) readModel() {
 // provider keeps.
 func (s *scanner) readPrompt() {
 	if s.h.Op == Responses {
-		s.readReference()
+		s.readStoredPrompt()
 		return
 	}
 	s.readInput("prompt")
@@ -301,5 +301,6 @@ func (s *scanner) readServerTool() {
 	if c == 'n' || c == '[' && bytesTrimmed(s.b[at.start+1:at.end-1]) == 0 {
 		return
 	}
+	s.again(at)
 	s.serverTool(-1, true)
 }

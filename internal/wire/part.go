@@ -35,7 +35,7 @@ func (s *scanner) part() {
 			s.content()
 		case "source": // a text of it names where a search result is from
 			s.source(&p, (*scanner).reference)
-		case "image_url", "input_audio", "file", "video_url", "audio_url", "input_image":
+		case "image_url", "input_audio", "file", "video_url", "audio_url", "input_image", "image_file":
 			s.source(&p, (*scanner).address)
 		case "file_data":
 			s.reference(&p)
@@ -49,7 +49,7 @@ func (s *scanner) part() {
 		case "cache_control":
 			s.need(route.NeedCache)
 		default:
-			s.skip()
+			s.other(s.key(&o))
 		}
 	}
 	s.endPart(&p)
@@ -93,7 +93,7 @@ func (s *scanner) source(p *part, bare func(*scanner, *part)) {
 		case "file_id":
 			s.readSourceFile(p)
 		default:
-			s.skip()
+			s.other(s.key(&o))
 		}
 	}
 }
@@ -128,10 +128,24 @@ func (s *scanner) address(p *part) {
 	head := string(appendUnquoted(nil, raw[:wholeEscapes(raw, min(len(raw), 64))]))
 	for _, scheme := range schemes {
 		if len(head) >= len(scheme) && equalFold([]byte(head[:len(scheme)]), scheme) {
+			s.addressKept(raw, scheme)
 			return
 		}
 	}
 	s.reject("messages", "has media at an address that is none of http:, https: and data:, which a backend may take for a file of its own")
+}
+
+// addressKept notes what an address refers to that is read with the rights of the
+// account: what is in a bucket.
+func (s *scanner) addressKept(raw []byte, scheme string) {
+	if scheme != "gs:" && scheme != "s3:" {
+		return
+	}
+	if len(raw) > 6<<12 {
+		s.reject("messages", "has media at an address that is too long")
+		return
+	}
+	s.referFile(route.StateFile, "url", string(appendUnquoted(nil, raw)))
 }
 
 // reference reads a URL, which may be a data URL.

@@ -89,6 +89,9 @@ type scanner struct {
 	safetyID     string
 	user, metaID string
 
+	inTools bool // tools within a tool are read
+	anyID   bool // whatever is called an id is a reference
+
 	toolCallsBound bool
 	otherTools     bool // of the provider than searches of the web
 }
@@ -128,7 +131,7 @@ func (s *scanner) request() {
 		if near := folded(key); near != "" {
 			s.reject(near, "is written "+strconv.Quote(string(key))+" here: keys are case-sensitive, and two parsers may read this one differently")
 		}
-		s.skip()
+		s.loose(key)
 	}
 }
 

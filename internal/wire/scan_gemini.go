@@ -203,14 +203,19 @@ func (s *scanner) geminiTool() {
 			s.reject("tools.functionDeclarations", "is written in another way here: write functionDeclarations")
 			s.skip()
 		case key == "computerUse" || key == "computer_use": // the provider describes it, the client runs it
+			s.ws()
+			start := s.i
 			if s.present() {
+				s.again(span{start, s.i})
 				s.h.Tools++
 				s.h.Unbounded = true
 				s.h.Needs |= route.NeedTools
 			}
 		case s.null():
 		default:
+			start := s.i
 			s.schema()
+			s.again(span{start, s.i})
 			s.h.Tools++
 			s.serverTool(-1, strings.Contains(strings.ToLower(key), "search"))
 		}
@@ -229,7 +234,11 @@ func (s *scanner) geminiFunctions() {
 	}
 }
 
-func (s *scanner) geminiToolConfig() { s.spellings("toolConfig", nil) }
+func (s *scanner) geminiToolConfig() {
+	if at := s.spellings("toolConfig", nil); at.ok() {
+		s.again(at)
+	}
+}
 
 // geminiGeneration reads generationConfig.
 func (s *scanner) geminiGeneration() {

@@ -48,7 +48,7 @@ func (s *scanner) readInputItems() {
 
 // item reads one item of the input.
 func (s *scanner) item() {
-	kind, named := "", false
+	kind, named, result := "", false, false
 	for o := s.object(); s.member(&o); {
 		switch string(s.key(&o)) {
 		case "type":
@@ -59,15 +59,25 @@ func (s *scanner) item() {
 			s.content()
 		case "arguments", "name", "input":
 			s.literalText()
-		case "action", "code", "outputs", "queries", "results", "tools", "operation":
+		case "action", "code", "outputs", "queries", "results", "operation":
 			if !s.null() {
 				s.schema()
 			}
+		case "tools":
+			if !s.null() {
+				start := s.i
+				s.schema()
+				s.againTools(start)
+			}
+		case "environment":
+			s.things()
+		case "result":
+			result = s.present()
 		default:
-			s.skip()
+			s.other(s.key(&o))
 		}
 	}
-	if named && kind == "item_reference" {
+	if named && (kind == "item_reference" || kind == "image_generation_call" && !result) {
 		s.h.Unbounded, s.h.Items = true, true
 	}
 }

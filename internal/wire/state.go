@@ -24,49 +24,61 @@ func reads(k route.StateKind, param string) func(*scanner) {
 }
 
 func (s *scanner) readState(k route.StateKind, param string) {
-	switch s.ws() {
-	case '"':
-		s.readID(k, param)
-	case '{':
-		for o := s.object(); s.member(&o); {
-			if string(s.key(&o)) == "id" && s.ws() == '"' {
-				s.readID(k, param+".id")
-			} else {
-				s.skip()
-			}
-		}
-	case 'n':
-		s.skip()
-		return
-	default:
-		s.skip()
-	}
-	s.h.Unbounded = true // nothing here tells how large it is
+	s.refersTo(stateMember{kind: k, object: true}, param)
 }
 
+// readID reads an id, which is written in one way alone.
 func (s *scanner) readID(k route.StateKind, param string) {
 	id, _ := s.word(param, maxStateID)
+	s.referID(k, param, id)
+}
+
+// referID notes an id. One with characters that no provider puts into ids is refused:
+// some server may read it as another.
+func (s *scanner) referID(k route.StateKind, param, id string) {
+	if s.h.Op.Dialect() == Gemini {
+		s.referFile(k, param, id)
+		return
+	}
+	for i := range len(id) {
+		if c := id[i]; c <= ' ' || c >= 0x7f || c == '%' || c == '?' || c == '#' || c == '\\' {
+			s.reject(param, "has a character that no id of a "+k.String()+" has: write it as it was given")
+			return
+		}
+	}
+	if strings.Contains(id, "..") || strings.Contains(id, "//") {
+		s.reject(param, "is a path and no id of a "+k.String()+": write it as it was given")
+		return
+	}
 	s.refer(k, param, id)
+}
+
+// referFile notes what an address stands for, unless it is on the web for all.
+func (s *scanner) referFile(k route.StateKind, param, uri string) {
+	if uri == "" {
+		return
+	}
+	switch name, w := fileName(uri); {
+	case w == noFile:
+		s.reject(param, "is no plain address: write the name of what was uploaded, gs:// and a bucket, or https:// and a host")
+	case w == keptFile:
+		s.refer(k, param, name)
+	case k != route.StateFile: // an address is no name of it
+		s.reject(param, "is no name of a "+k.String())
+	}
 }
 
 // readFileID reads a content part's own file, which counts once the part's type is
 // known.
 func (s *scanner) readFileID(p *part) {
-	if s.ws() == '"' {
-		p.file, _ = s.word("file_id", maxStateID)
-		p.reference = true
-		return
-	}
-	p.reference = s.present()
+	p.reference = s.ws() == '"'
+	p.file, _ = s.word("file_id", maxStateID)
 }
 
 // readSourceFile reads the file of a content part's source.
 func (s *scanner) readSourceFile(p *part) {
-	if p.reference = s.ws() == '"'; p.reference {
-		s.readID(route.StateFile, "file_id")
-		return
-	}
-	p.reference = s.present()
+	p.reference = s.ws() == '"'
+	s.readID(route.StateFile, "file_id")
 }
 
 // readReference reads what refers to something that is not told apart from the rest of a
@@ -81,20 +93,15 @@ func (s *scanner) readReference() {
 // readFileURI reads a file by its address: one of Gemini's own files, or one in a bucket,
 // is read with the rights of the account.
 func (s *scanner) readFileURI(p *part) {
-	if p.reference = s.ws() == '"'; !p.reference {
-		p.reference = s.present()
-		return
-	}
+	p.reference = s.ws() == '"'
 	uri, _ := s.word("fileUri", 1<<12)
-	if strings.HasPrefix(uri, "gs://") || strings.HasPrefix(uri, "https://generativelanguage.googleapis.com/") || strings.HasPrefix(uri, "files/") {
-		s.refer(route.StateFile, "fileUri", uri)
-	}
+	s.referFile(route.StateFile, "fileUri", uri)
 }
 
 // referPart notes the file that a content part refers to.
 func (s *scanner) referPart(p *part) {
 	if p.file != "" && !(s.h.Op.Dialect() == Anthropic && isToolOutput([]byte(p.kind))) {
-		s.refer(route.StateFile, "file_id", p.file)
+		s.referID(route.StateFile, "file_id", p.file)
 	}
 }
 
@@ -130,6 +137,23 @@ func (t *Tap) keptIn(l *lexer, k route.StateKind) {
 			l.skip()
 		}
 	}
+}
+
+// otherPart reads what a part of Gemini's has beside text, which may be a file, by its
+// address. It counts as content.
+func (t *Tap) otherPart(l *lexer, in *object) bool {
+	if string(l.key(in)) != "fileData" || l.ws() != '{' {
+		l.skip()
+		return true
+	}
+	for o := l.object(); l.member(&o); {
+		if string(l.key(&o)) != "fileUri" {
+			l.skip()
+		} else if name, w := fileName(string(l.bytesOf())); w == keptFile {
+			t.keep(route.StateFile, []byte(name))
+		}
+	}
+	return true
 }
 
 // kept reads an id by which the backend keeps something for further requests.

@@ -202,8 +202,7 @@ func (t *Tap) geminiPart(l *lexer, index int64) (some bool) {
 			at := l.skip()
 			some = t.count(argumentOutput, index, l.b[at.start:at.end], false) || some
 		default: // an image, a sound, what nobody here knows
-			l.skip()
-			some = true
+			some = t.otherPart(l, &o)
 		}
 	}
 	if l.err != nil || text.len() == 0 {

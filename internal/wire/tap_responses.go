@@ -143,7 +143,24 @@ func (t *Tap) item(l *lexer, f *responsesFacts) {
 			f.item = bytes.Clone(l.bytesOf())
 		case "container_id":
 			t.kept(l, route.StateContainer)
+		case "environment":
+			t.keptEnvironment(l)
 		default:
+			l.skip()
+		}
+	}
+}
+
+// keptEnvironment reads where a provider's shell ran.
+func (t *Tap) keptEnvironment(l *lexer) {
+	if l.ws() != '{' {
+		l.skip()
+		return
+	}
+	for o := l.object(); l.member(&o); {
+		if string(l.key(&o)) == "container_id" {
+			t.kept(l, route.StateContainer)
+		} else {
 			l.skip()
 		}
 	}
@@ -275,6 +292,8 @@ func (t *Tap) wholeItem(l *lexer) {
 			t.wholeParts(l, reasoningOutput)
 		case "container_id":
 			t.kept(l, route.StateContainer)
+		case "environment":
+			t.keptEnvironment(l)
 		case "arguments", "input", "name", "code":
 			t.delta(l, argumentOutput, 0)
 		default:

@@ -19,8 +19,14 @@ func (s *scanner) readTools() {
 	for a := s.array(); s.element(&a); {
 		s.h.Tools++
 		s.uses, s.marked = -1, false
-		switch kind := s.schema(); {
-		case kind == "" || kind == "function" || kind == "custom":
+		s.ws()
+		start := s.i
+		kind := s.schema()
+		if !clientWritten(kind) {
+			s.again(span{start, s.i})
+		}
+		switch {
+		case clientWritten(kind):
 			s.h.Needs |= route.NeedTools
 		case hasAnyPrefix(kind, clientTools):
 			s.h.Unbounded = true // the provider describes it to the model
