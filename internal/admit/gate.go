@@ -70,7 +70,9 @@ func New(eng *engine.Engine, o Options) *Gate {
 type Refused struct {
 	Err    *sluice.Error
 	Limits []engine.LimitState
-	Policy string // version of the routing table that decided, or under which it waited; empty if none saw it
+	// Candidates tells why each backend was left out, where none serves the request.
+	Candidates []engine.Candidate
+	Policy     string // version of the routing table that decided, or under which it waited; empty if none saw it
 }
 
 func (r *Refused) Error() string { return r.Err.Error() }
@@ -99,7 +101,7 @@ func (g *Gate) Admit(ctx context.Context, c engine.Call) (*Grant, error) {
 	}
 	if v.Err != nil {
 		g.mu.Unlock()
-		return nil, g.refuse(c, Refused{v.Err, v.Limits, v.Policy})
+		return nil, g.refuse(c, Refused{Err: v.Err, Limits: v.Limits, Candidates: v.Candidates, Policy: v.Policy})
 	}
 	ch := g.expect(c.ID)
 	told := g.advance(now)
@@ -122,7 +124,7 @@ func (g *Gate) Admit(ctx context.Context, c engine.Call) (*Grant, error) {
 		told := g.advance(now)
 		g.mu.Unlock()
 		g.tell(told)
-		return nil, g.refuse(c, Refused{err, place.Limits, cmp.Or(place.Policy, v.Policy)})
+		return nil, g.refuse(c, Refused{Err: err, Limits: place.Limits, Policy: cmp.Or(place.Policy, v.Policy)})
 	}
 	if g.hooks.Granted != nil {
 		g.hooks.Granted(c, place)

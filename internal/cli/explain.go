@@ -210,6 +210,7 @@ func step(w io.Writer, s *admin.Attempt) {
 		if s.Message != "" {
 			fmt.Fprintf(w, "%-11s%s\n", "because", s.Message)
 		}
+		candidates(w, s)
 		return
 	}
 	how := s.Outcome
@@ -281,6 +282,15 @@ func step(w io.Writer, s *admin.Attempt) {
 	if s.Prefer != "" {
 		fmt.Fprintf(w, "%-11spreferred by %s: %s\n", "", s.Prefer, preferred(s.Preferred))
 	}
+	candidates(w, s)
+	fmt.Fprintf(w, "%-11stook %s\n", "", charge(&s.Charge))
+	if len(s.Charge.Rates) > 0 {
+		fmt.Fprintf(w, "%-11sat %s per million\n", "", strings.Join(byClass(s.Charge.Rates, "%s %s"), ", "))
+	}
+}
+
+// candidates tells of the backends that were considered.
+func candidates(w io.Writer, s *admin.Attempt) {
 	for _, c := range s.Candidates {
 		switch {
 		case c.Left != "":
@@ -295,10 +305,6 @@ func step(w io.Writer, s *admin.Attempt) {
 		case weighed(&c) != "":
 			fmt.Fprintf(w, "%-11schose %s%s\n", "", c.Backend, weighed(&c))
 		}
-	}
-	fmt.Fprintf(w, "%-11stook %s\n", "", charge(&s.Charge))
-	if len(s.Charge.Rates) > 0 {
-		fmt.Fprintf(w, "%-11sat %s per million\n", "", strings.Join(byClass(s.Charge.Rates, "%s %s"), ", "))
 	}
 }
 

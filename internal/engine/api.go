@@ -51,6 +51,9 @@ type Verdict struct {
 	Wait      time.Duration // predicted; 0 if it starts at once or nothing is known yet
 	Policy    string        // version of the routing table that decided
 	Limits    []LimitState  // on a refusal, the caller's counters; else empty: the Grant has them
+	// Candidates is, on a refusal since no pool serves the request, why each backend was
+	// left out, of mostLeftOut at most.
+	Candidates []Candidate
 }
 
 // LimitState is one counter of the caller, as the rate-limit headers show it.

@@ -33,6 +33,9 @@ func (e *Engine) Arrive(now time.Time, c Call) Verdict {
 	v, err := e.admit(now, r, m)
 	if err != nil {
 		v = Verdict{Err: err, Limits: e.book.Limits(now, &r.res, nil), Policy: e.table.Version}
+		if r.pool == nil {
+			v.Candidates = e.leftOut(now, r, m)
+		}
 		e.refuse(now, r, m, err)
 		e.book.Release(now, &r.res)
 		e.reuse(r)

@@ -278,6 +278,27 @@ func (e *Engine) unmet(r *request, m *route.Model, out []Candidate) []Candidate 
 	return out
 }
 
+// mostLeftOut bounds what is told of a request that nothing serves.
+const mostLeftOut = 16
+
+// leftOut lists the backends of all pools of a model, of which none serves a request.
+func (e *Engine) leftOut(now time.Time, r *request, m *route.Model) (out []Candidate) {
+	m.Visit("", func(id sluice.PoolID, _ bool) bool {
+		p := e.byID[id]
+		if p == nil {
+			return false
+		}
+		for i, left := range p.leftOut(now, r) {
+			if len(out) == mostLeftOut {
+				return true
+			}
+			out = append(out, r.candidate(id, p.places[i].Backend, left))
+		}
+		return false
+	})
+	return out
+}
+
 func (r *request) candidate(p sluice.PoolID, b *route.Backend, left route.Left) Candidate {
 	c := Candidate{Pool: p, Backend: b.ID, Left: string(left)}
 	switch ask := r.spoken(); left {

@@ -202,11 +202,16 @@ func (r *request) located(m *route.Model) {
 // considered is a word for every place of a pool that a request did not get: that it
 // is in another region than it was to be served in only where nothing else is.
 func (p *pool) considered(now time.Time, r *request) []route.Left {
+	r.attempt-- // the one that it has got: as it was when it asked
+	defer func() { r.attempt++ }()
+	return p.leftOut(now, r)
+}
+
+// leftOut is considered for a request that has got no place at all.
+func (p *pool) leftOut(now time.Time, r *request) []route.Left {
 	roam := r.roam
 	r.roam = true
-	r.attempt-- // the one that it has got: as it was when it asked
 	left := p.judge(now, r)
-	r.attempt++
 	r.roam = roam
 	for i := range left {
 		switch {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"sluice"
+	"sluice/internal/engine"
 	"sluice/internal/ledger"
 	"sluice/internal/quota"
 	"sluice/internal/route"
@@ -106,7 +107,11 @@ func withRates(detail []byte, a *attempt, u *sluice.Usage) []byte {
 // withMessage adds the sentence that refused a request: which queue was full, or
 // what kept every backend from it.
 func withMessage(detail []byte, e *sluice.Error) []byte {
-	text, err := json.Marshal(e.Msg)
+	told := e.Msg
+	if e.Param != "" {
+		told = e.Param + " " + told
+	}
+	text, err := json.Marshal(told)
 	if err != nil || e.Kind == sluice.KindInternal {
 		return detail
 	}
@@ -245,8 +250,16 @@ func appendPlace(b []byte, a *attempt) []byte {
 		b = append(b, `,"retry_denied":`...)
 		b = appendWord(b, a.denied)
 	}
+	b = appendCandidates(b, a.place.Candidates, a.place.Prefer != route.PreferNone)
+	b = append(b, `,"limits":"`...)
+	return append(quota.AppendShort(b, a.place.Limits), '"')
+}
+
+// appendCandidates adds the backends that were considered, and why those that do not
+// serve the request were left out; what each would have cost it only where that counted.
+func appendCandidates(b []byte, list []engine.Candidate, preferred bool) []byte {
 	b = append(b, `,"candidates":[`...)
-	for i, c := range a.place.Candidates {
+	for i, c := range list {
 		if i == maxCandidates {
 			break
 		}
@@ -275,14 +288,21 @@ func appendPlace(b []byte, a *attempt) []byte {
 		if c.Cost > 0 {
 			b = appendField(b, "cost_us", c.Cost.Microseconds())
 		}
-		if a.place.Prefer != route.PreferNone && (c.Expected > 0 || c.Price > 0) {
+		if preferred && (c.Expected > 0 || c.Price > 0) {
 			b = appendField(b, "expected_us", c.Expected.Microseconds())
 			b = appendField(b, "price", int64(c.Price))
 		}
 		b = append(b, '}')
 	}
-	b = append(b, `],"limits":"`...)
-	return append(quota.AppendShort(b, a.place.Limits), '"')
+	return append(b, ']')
+}
+
+// withCandidates adds those of a request that got no place.
+func withCandidates(detail []byte, list []engine.Candidate) []byte {
+	if len(list) == 0 {
+		return detail
+	}
+	return append(appendCandidates(detail[:len(detail)-1], list, false), '}')
 }
 
 // appendPreference adds what the model's preference put its pools into order by.

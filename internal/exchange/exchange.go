@@ -81,24 +81,25 @@ func (x *Exchange) Run(ctx context.Context, r *Request, c Client) (res Result) {
 	defer t.recovered(&res)
 	defer func() { res.Risk = t.risk() }()
 	if e := t.inspect(ctx); e != nil {
-		return t.refused(e, nil)
+		return t.refused(e, &admit.Refused{})
 	}
 	if t.countsHere() {
 		return t.count()
 	}
 	if refusal := t.locate(ctx); refusal != nil {
-		return t.refused(refusal, nil)
+		return t.refused(refusal, &admit.Refused{})
 	}
 	grant, refusal, err := t.admit(ctx)
 	if refusal != nil {
-		return t.refused(refusal, nil)
+		return t.refused(refusal, &admit.Refused{})
 	}
 	if err != nil {
-		var limits []engine.LimitState
-		if r, ok := errors.AsType[*admit.Refused](err); ok {
-			limits, t.policy = r.Limits, cmp.Or(r.Policy, t.policy)
+		r, ok := errors.AsType[*admit.Refused](err)
+		if !ok {
+			r = &admit.Refused{}
 		}
-		return t.refused(t.why(ctx, err), limits)
+		t.policy = cmp.Or(r.Policy, t.policy)
+		return t.refused(t.why(ctx, err), r)
 	}
 	t.grant = grant
 	t.copy()
@@ -206,16 +207,16 @@ func (t *turn) why(ctx context.Context, err error) *sluice.Error {
 	return &sluice.Error{Kind: sluice.KindCancelled, Reason: sluice.ClientGone, Msg: "the client left", Err: context.Cause(ctx)}
 }
 
-// refused records a request that got no place, its caller's counters being such.
-func (t *turn) refused(e *sluice.Error, limits []engine.LimitState) Result {
+// refused records a request that got no place; by is what the gate told of it.
+func (t *turn) refused(e *sluice.Error, by *admit.Refused) Result {
 	entry := t.entry(nil, sluice.Usage{}, 0, 0)
 	entry.Final, entry.Outcome, entry.Reason, entry.Status = true, outcome(e), e.Reason, t.status(e, nil)
 	if entry.Outcome == sluice.Failed {
 		entry.Outcome = sluice.Rejected
 	}
 	t.finished = true
-	t.result = Result{Err: e, Limits: limits, Final: entry}
-	entry.Detail = withRefusal(withMessage(entry.Detail, e), e.Refusal)
+	entry.Detail = withRefusal(withMessage(withCandidates(entry.Detail, by.Candidates), e), e.Refusal)
+	t.result = Result{Err: e, Limits: by.Limits, Final: entry}
 	t.record(&entry)
 	return t.result
 }
@@ -266,7 +267,7 @@ func (t *turn) recovered(res *Result) {
 		t.finish(t.last, e)
 		t.taught(t.last)
 	} else if !t.finished {
-		t.refused(e, nil)
+		t.refused(e, &admit.Refused{})
 	}
 	t.result.Err, t.result.BodyKept = e, true
 	*res = t.result

@@ -64,7 +64,10 @@ func TestCapabilities(t *testing.T) {
 			if g.status != 400 || g.header.Get("Sluice-Reason") != "capability_missing" || !strings.Contains(g.body, tt.kind) || !strings.Contains(g.body, tt.says) {
 				t.Errorf("got %d %s %s, want %q", g.status, g.header.Get("Sluice-Reason"), g.body, tt.says)
 			}
-			r.want(sluice.Rejected, sluice.CapabilityMissing, 400)
+			rec := r.want(sluice.Rejected, sluice.CapabilityMissing, 400)
+			if !strings.Contains(string(rec.Final.Detail), `"backend":"b2","left":"capability"`) {
+				t.Errorf("the ledger does not say why b2 was left out: %s", rec.Final.Detail)
+			}
 		}
 		if blind.n.Load()+claude.n.Load()+seeing.n.Load() != seen {
 			t.Error("a request that was refused has reached a backend")
