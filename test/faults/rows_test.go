@@ -142,7 +142,7 @@ var rows = []row{
 	},
 	{
 		"U18", "CRLF, CR, byte order mark, no space, several data lines, comments, ids with NUL, characters cut anywhere", "the backend's bytes, with the same meaning", "the same",
-		[]string{bubbles + "TestFault_U18_Framing", transcripts + "TestFault_U18_EveryProvider", "internal/wire.TestEvents", bubbles + "TestCS7AnyChunking"},
+		[]string{bubbles + "TestFault_U18_Framing", transcripts + "TestFault_U18_EveryProvider", transcripts + "TestFault_U18_Frames", "internal/wire.TestEvents", bubbles + "TestCS7AnyChunking"},
 	},
 	{
 		"U19", "bytes that are no UTF-8", "U+FFFD in their place", "as told",

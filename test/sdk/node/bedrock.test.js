@@ -181,7 +181,6 @@ test("anthropic on bedrock: what it has no place for is refused with its path", 
   const base = { model, max_tokens: 5, messages: ask("x") };
   for (const [path, extra] of [
     ["messages[0].content[0].cache_control", { messages: ask([{ type: "text", text: "x", cache_control: { type: "ephemeral" } }]) }],
-    ["tools[0].eager_input_streaming", { tools: [{ ...anthropicTools[0], eager_input_streaming: true }] }],
     ["tool_choice.disable_parallel_tool_use", { tools: anthropicTools, tool_choice: { type: "auto", disable_parallel_tool_use: true } }],
   ]) {
     const err = await anthropic.messages.create({ ...base, ...extra }).catch((e) => e);
@@ -221,13 +220,11 @@ test("the AI SDK, the strictest reader of streams, on bedrock", async () => {
     createOpenAICompatible({ name: "sluice", baseURL: `${url}/v1`, apiKey: key, includeUsage: true })(model),
     createAnthropic({ baseURL: `${url}/v1`, apiKey: key })(model),
   ];
-  // Bedrock has no word for arguments that are streamed as they are written.
-  const providerOptions = { anthropic: { toolStreaming: false } };
   for (const m of models) {
     const streamed = streamText({ model: m, prompt: question, maxOutputTokens: 200, maxRetries: 0 });
     assert.ok((await streamed.text).length > 0);
     assert.equal((await streamed.usage).outputTokens, 60);
-    const called = streamText({ model: m, prompt: "weather and time in Basel?", maxOutputTokens: 200, maxRetries: 0, providerOptions, tools: Object.fromEntries(tools.map((t) => [t.name, tool({ description: t.description, inputSchema: jsonSchema(t.schema) })])) });
+    const called = streamText({ model: m, prompt: "weather and time in Basel?", maxOutputTokens: 200, maxRetries: 0, tools: Object.fromEntries(tools.map((t) => [t.name, tool({ description: t.description, inputSchema: jsonSchema(t.schema) })])) });
     assert.equal((await called.toolCalls).length, 2);
   }
 });
