@@ -70,7 +70,11 @@ func (c *Counter) Break() {
 // text is added, never more than Bytes. A character that has not arrived in
 // full is not in it.
 func (c *Counter) Tokens() sluice.Tokens {
-	return sluice.Tokens(min((c.sum+unit-1)/unit, c.bytes))
+	n := (c.sum + unit - 1) / unit
+	if n == 0 && c.bytes > 1 { // the fit gives some shortest words nothing
+		n = 1
+	}
+	return sluice.Tokens(min(n, c.bytes))
 }
 
 // Bytes is the length of the text so far in UTF-8, after JSON escapes are
