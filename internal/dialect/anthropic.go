@@ -113,7 +113,6 @@ var anthropicCarries = map[Feature]carriage{
 	FeatureAnnotations: {Dropped, "has no place in this dialect", dropField},
 	FeatureTools:       {Kept, "`parameters` as `input_schema`", ""},
 	FeatureCustomTool:  {Refused, "is a tool without a JSON schema, which this dialect does not have", "use a function"},
-	FeatureServerTool:  {Refused, "is a tool that another provider runs", "leave it out, or " + ownDialect},
 	FeatureFunctions:   {Refused, "is the older form of tools, which is not translated", "use tools and tool_choice"},
 	FeatureChoice:      {Kept, "`required` as `any`", ""},
 	FeatureNoCalls:     {fate: Kept},
@@ -155,10 +154,5 @@ var anthropicCarries = map[Feature]carriage{
 	FeatureCacheKey:    {Dropped, "has no place in this dialect", dropField},
 	FeatureStandard:    {Kept, "as `service_tier: standard_only`", ""},
 	FeatureTier:        {Refused, "asks for a service tier of another provider, at another price", "use auto or default"},
-	FeatureWebSearch:   {Refused, "is a search that another provider runs", "leave it out, or " + ownDialect},
-	FeatureModeration:  {Refused, "asks another provider to judge the answer", "leave it out, or " + ownDialect},
-	FeatureStore:       {Refused, "asks another provider to keep the answer", "leave it out, or " + ownDialect},
 	FeatureObfuscation: {Dropped, "has no place in this dialect", dropField},
-	FeatureBeta:        {Dropped, "switches on what another provider tries out", dropField},
-	FeatureUnknown:     {Refused, "is not known, so nobody can say what leaving it out would change", "leave it out, or " + ownDialect},
 }

@@ -65,7 +65,10 @@ func (c *codec) carriage(from *codec, f Feature) carriage {
 	if a, ok := from.elsewhere[f]; ok {
 		return a
 	}
-	return c.carries[FeatureUnknown]
+	if a, ok := foreign[f]; ok {
+		return a
+	}
+	return foreign[FeatureUnknown]
 }
 
 // reporter collects what a target does not carry.

@@ -19,10 +19,10 @@
 // what its clients call each feature (fields), where it stands in their requests (path
 // and names), what becomes of each feature in requests to its backends (carries), what
 // becomes elsewhere of those that it alone has (elsewhere), and the readers and
-// writers, one file each. Another is another codec, its files and its rig_test.go row;
+// writers, one file each. What all say alike of another provider's own is in foreign. Another is another codec, its files and its rig_test.go row;
 // it touches no other, since codecs meet in Request, Answer and Event alone, and the
 // tests hold every ordered pair to the same properties. docs/dialects.md is generated
-// from fields, carries and elsewhere, and the translation refuses by the same tables.
+// from fields, carries, elsewhere and foreign, and the translation refuses by the same tables.
 //
 // # Fates
 //

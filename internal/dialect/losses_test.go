@@ -234,7 +234,7 @@ func TestWhatMattersIsRefused(t *testing.T) {
 		FeatureWebSearch, FeatureAudio, FeatureAudioInput, FeatureFile, FeatureCitations, FeaturePrefill, FeatureContainer, FeatureContext, FeatureWarm, FeatureUnknown,
 	} {
 		for _, c := range codecs {
-			if got, ok := c.carries[f]; ok && got.fate != Refused && got.fate != Kept {
+			if got := c.carriage(&codec{}, f); got.fate != Refused && got.fate != Kept {
 				t.Errorf("%s: %s is %v", c.dialect, f, got.fate)
 			}
 		}

@@ -63,12 +63,14 @@ type openaiTool struct {
 	Rest jsontext.Value `json:",embed"`
 }
 
-// openaiRest are the members that have no typed place. A value that asks for
-// nothing, as leaving it out does, is none of them.
-var openaiRest = map[string]struct {
+// untyped are top-level members that have no typed place, by name: what each asks for,
+// and the literals that, as null and leaving it out do, ask for nothing.
+type untyped map[string]struct {
 	feature Feature
-	nothing []string // literals, beside null
-}{
+	nothing []string
+}
+
+var openaiRest = untyped{
 	"n":                      {FeatureChoices, []string{"1"}},
 	"seed":                   {FeatureSeed, nil},
 	"frequency_penalty":      {FeaturePenalty, []string{"0", "0.0"}},
@@ -121,16 +123,7 @@ func parseOpenAIRequest(body []byte) (*Request, error) {
 	in.tools(r)
 	in.format(r)
 	in.who(r)
-	for _, m := range members(in.Rest) {
-		known, ok := openaiRest[m.name]
-		switch {
-		case null(m.value) || ok && is(m.value, known.nothing...):
-		case ok:
-			r.ask(known.feature, m.name, m.value)
-		default:
-			r.ask(FeatureUnknown, clean(m.name), m.value)
-		}
-	}
+	r.rest(openaiRest, in.Rest)
 	return r, nil
 }
 
@@ -140,6 +133,20 @@ func given(v jsontext.Value) jsontext.Value {
 		return nil
 	}
 	return v
+}
+
+// rest asks for top-level members that have no typed place.
+func (r *Request) rest(known untyped, rest jsontext.Value) {
+	for _, m := range members(rest) {
+		k, ok := known[m.name]
+		switch {
+		case null(m.value) || ok && is(m.value, k.nothing...):
+		case ok:
+			r.ask(k.feature, m.name, m.value)
+		default:
+			r.ask(FeatureUnknown, clean(m.name), m.value)
+		}
+	}
 }
 
 // unknown asks for the members of an object that nobody knows.

@@ -61,11 +61,7 @@ type responsesTool struct {
 	Rest        jsontext.Value `json:",embed"`
 }
 
-// responsesRest are the members that have no typed place, as openaiRest.
-var responsesRest = map[string]struct {
-	feature Feature
-	nothing []string
-}{
+var responsesRest = untyped{
 	"previous_response_id":   {FeatureKept, nil},
 	"conversation":           {FeatureKept, nil},
 	"prompt":                 {FeaturePrompt, nil},
@@ -99,16 +95,7 @@ func parseResponsesRequest(body []byte) (*Request, error) {
 	in.text(r)
 	in.include(r)
 	in.who(r)
-	for _, m := range members(in.Rest) {
-		known, ok := responsesRest[m.name]
-		switch {
-		case null(m.value) || ok && is(m.value, known.nothing...):
-		case ok:
-			r.ask(known.feature, m.name, m.value)
-		default:
-			r.ask(FeatureUnknown, clean(m.name), m.value)
-		}
-	}
+	r.rest(responsesRest, in.Rest)
 	r.Echo = responsesEcho(body)
 	return r, nil
 }
