@@ -112,7 +112,7 @@ func (c *caller) turn(ctx context.Context, body []byte, q *Question) (ruling, er
 		return ruling{}, busy
 	}
 	defer func() { <-c.turns }()
-	if ctx.Err() != nil { // its turn came with the end of its time
+	if until, ok := ctx.Deadline(); ctx.Err() != nil || ok && !time.Now().Before(until) { // its turn came with the end of its time
 		return ruling{}, busy
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.spec.URL, bytes.NewReader(body))
