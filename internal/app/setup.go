@@ -123,7 +123,7 @@ func (a *App) setup(ctx context.Context) error {
 	a.exchange = exchanges
 	a.cleanup.push("end shadows", func(context.Context) error { exchanges.Close(); return nil })
 	a.proxy = proxy.New(proxy.Options{
-		Exchange: exchanges, Identify: a.identify, Table: table, Look: a.gate.Look,
+		Run: exchanges.Run, Identify: a.identify, Table: table, Look: a.gate.Look,
 		Log: func(r *proxy.Record) {
 			ended := telemetry.Request(*r)
 			a.metrics.Request(&ended)

@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"context"
 	"net/http"
 	"time"
 
@@ -41,6 +42,11 @@ type Head struct {
 	Type     string // of an answer in one piece; empty is JSON
 	Sequence int64  // that the next event has, in streams that number them
 }
+
+// Runner takes one request to its result and delivers the answer to its client on the
+// way: [Exchange.Run], or what stands in front of it, such as an output cache. Which of
+// them answers, the request is recorded in the ledger before Runner returns.
+type Runner func(ctx context.Context, r *Request, c Client) Result
 
 // Client takes the answer. It is called from Run's goroutine alone. Its errors
 // end the request: a *sluice.Error with its own reason, any other as

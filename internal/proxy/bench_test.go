@@ -81,11 +81,11 @@ func gateway(b *testing.B, backend string) (base string, stop func()) {
 		sluice.Limit{Dimension: sluice.Spend, Window: sluice.PerMonth, Amount: 1 << 60},
 	)}
 	p := New(Options{
-		Exchange: exchange.New(exchange.Options{
+		Run: exchange.New(exchange.Options{
 			Gate: gate, Journal: &nothing{}, Learned: estimate.New(estimate.Options{}), Upstream: up,
 			Table:  func() *route.Table { return table },
 			Target: func(sluice.BackendID) (*upstream.Target, bool) { return target, true },
-		}),
+		}).Run,
 		Table: func() *route.Table { return table },
 		Identify: func(string) (sluice.Principal, error) {
 			return sluice.Principal{Tenant: "acme", Project: "default", Key: "ci", Policy: policy}, nil

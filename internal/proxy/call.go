@@ -102,7 +102,7 @@ func (c *call) serve() {
 		return
 	}
 	c.sink.watch(c.head.Stream)
-	res := c.p.o.Exchange.Run(c.r.Context(), req, &c.sink)
+	res := c.p.o.Run(c.r.Context(), req, &c.sink)
 	if !res.BodyKept {
 		c.p.bodies.give(c.space)
 	}

@@ -30,7 +30,7 @@ const (
 // Options is what a Proxy works with. The first three are needed; zero fields
 // below take the defaults.
 type Options struct {
-	Exchange *exchange.Exchange
+	Run exchange.Runner // exchange.Exchange.Run, or what stands in front of it
 	// Identify finds who a credential belongs to. Its error is a *sluice.Error.
 	Identify func(credential string) (sluice.Principal, error)
 	Table    func() *route.Table

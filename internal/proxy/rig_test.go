@@ -195,7 +195,7 @@ func newRig(t *testing.T, s setup) *rig {
 		policy.Weight = 1
 	}
 	o := Options{
-		Exchange: x, Table: func() *route.Table { return table },
+		Run: x.Run, Table: func() *route.Table { return table },
 		Identify: func(credential string) (sluice.Principal, error) {
 			if credential != clientSecret {
 				return sluice.Principal{}, &sluice.Error{Kind: sluice.KindUnauthenticated, Reason: sluice.Unauthenticated, Msg: "the API key is unknown"}

@@ -155,10 +155,10 @@ func (s *site) serve(p *plan) (stop func()) {
 	up := upstream.New(upstream.Options{Dialer: egress.New(egress.Options{Dial: s.net.Dial})})
 	table := func() *route.Table { return s.table }
 	front := proxy.New(proxy.Options{
-		Exchange: exchange.New(exchange.Options{
+		Run: exchange.New(exchange.Options{
 			Gate: s.gate, Journal: &s.log, Learned: estimate.New(estimate.Options{}), Upstream: up,
 			Table: table, Target: s.log.target, Hooks: s.log.exchange(),
-		}),
+		}).Run,
 		Table: table,
 		Identify: func(credential string) (sluice.Principal, error) {
 			policy, ok := p.tenants[sluice.TenantID(credential)]

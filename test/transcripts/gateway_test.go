@@ -147,7 +147,7 @@ func serve(t *testing.T, s *config.Snapshot, network *egresstest.Net, res *resul
 		}},
 	})
 	front := proxy.New(proxy.Options{
-		Exchange: x, Table: table, NewID: func() sluice.RequestID { return "req_1" },
+		Run: x.Run, Table: table, NewID: func() sluice.RequestID { return "req_1" },
 		Identify: func(credential string) (sluice.Principal, error) { return keys.Identify(credential, time.Now()) },
 		Panic:    func(_ sluice.RequestID, v any, stack []byte) { t.Errorf("panic: %v\n%s", v, stack) },
 	})
