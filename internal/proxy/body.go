@@ -18,8 +18,8 @@ const firstPart = 1 << 20
 // net/http watches the connection, so that a client that leaves ends the
 // request's context.
 func (c *call) read() ([]byte, error) {
-	if e := c.r.Header.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
-		return nil, sluice.Invalid("content-encoding", "%q is not supported: send the body as it is", e)
+	if e := c.encoded(); e != nil {
+		return nil, e
 	}
 	declared := c.r.ContentLength
 	if declared > c.p.o.MaxBody {
@@ -30,7 +30,7 @@ func (c *call) read() ([]byte, error) {
 	if c.sink.conn != nil && c.sink.conn.whole() { // nothing to wait for
 		body, err = c.readWhole(c.r.Body, declared)
 	} else {
-		in := &paced{c: c, start: time.Now()}
+		in := &paced{c: c, start: time.Now(), from: c.r.Body}
 		body, err = c.readWhole(in, declared)
 		in.stop()
 	}
@@ -39,22 +39,40 @@ func (c *call) read() ([]byte, error) {
 		return body, nil
 	case errors.Is(err, errTooLarge):
 		return nil, c.tooLarge()
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		c.w.Header().Set("Connection", "close")
-		return nil, &sluice.Error{Kind: sluice.KindInvalid, Reason: sluice.BodyTimeout, Msg: "the body came too slowly", Hint: "send it faster, or in smaller requests"}
-	case c.r.Context().Err() != nil, errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
-		return nil, &sluice.Error{Kind: sluice.KindCancelled, Reason: sluice.ClientGone, Msg: "the client left in the middle of its body", Err: err}
 	}
 	c.w.Header().Set("Connection", "close")
+	return nil, c.unread(err)
+}
+
+// encoded refuses a body that is compressed; nil if it is as it is.
+func (c *call) encoded() *sluice.Error {
+	if e := c.r.Header.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
+		return sluice.Invalid("content-encoding", "%q is not supported: send the body as it is", e)
+	}
+	return nil
+}
+
+// unread is why a body could not be read to its end.
+func (c *call) unread(err error) *sluice.Error {
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return &sluice.Error{Kind: sluice.KindInvalid, Reason: sluice.BodyTimeout, Msg: "the body came too slowly", Hint: "send it faster, or in smaller requests"}
+	case c.r.Context().Err() != nil, errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		return &sluice.Error{Kind: sluice.KindCancelled, Reason: sluice.ClientGone, Msg: "the client left in the middle of its body", Err: err}
+	}
 	e := sluice.Invalid("", "the body cannot be read")
 	e.Err = err
-	return nil, e
+	return e
 }
 
 func (c *call) tooLarge() error {
 	c.w.Header().Set("Connection", "close")
+	return tooLarge(c.p.o.MaxBody)
+}
+
+func tooLarge(most int64) *sluice.Error {
 	e := &sluice.Error{Kind: sluice.KindTooLarge, Reason: sluice.BodyTooLarge, Msg: "the body is larger than the bound"}
-	e.Hint = "send at most " + sizeText(c.p.o.MaxBody)
+	e.Hint = "send at most " + sizeText(most)
 	return e
 }
 
@@ -127,6 +145,7 @@ func atEnd(r io.Reader) bool {
 // paced is a body under a read deadline that moves on with what has come.
 type paced struct {
 	c     *call
+	from  io.Reader
 	start time.Time
 	n     int64
 	until time.Time
@@ -139,7 +158,7 @@ func (p *paced) Read(b []byte) (int, error) {
 		p.until = due
 		p.c.sink.rc.SetReadDeadline(due)
 	}
-	n, err := p.c.r.Body.Read(b)
+	n, err := p.from.Read(b)
 	p.n += int64(n)
 	return n, err
 }

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"runtime/debug"
@@ -33,6 +34,7 @@ type call struct {
 	w       http.ResponseWriter
 	r       *http.Request
 	op      wire.Operation
+	word    string // of what is no operation; empty takes op's
 	dialect wire.Dialect
 	how     auth.Prefer
 	at      wire.InPath // what the path tells of the request
@@ -169,7 +171,7 @@ func (c *call) finish() (abort bool) {
 		f.Request, f.At, f.Ended, f.Final = c.sink.id, c.arrived, time.Now(), true
 		f.Tenant, f.Project, f.Key, f.User = c.principal.Tenant, c.principal.Project, c.principal.Key, c.principal.User
 		f.Run = c.principal.Run
-		f.Operation, f.Dialect = c.op.String(), string(c.dialect)
+		f.Operation, f.Dialect = cmp.Or(c.word, c.op.String()), string(c.dialect)
 		f.Duration = f.Ended.Sub(f.At)
 		if p := c.principal.Policy; p != nil {
 			f.Class = p.Class

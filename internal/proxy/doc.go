@@ -45,6 +45,12 @@
 // project: position, expected wait, what was predicted. A client knows the id from
 // sluice-request-id, which a stream gets with the first comment.
 //
+// # Mounts
+//
+// What other faces serve below the same address is a [Mount]: the caller is identified
+// here, the body bounded and held to the same least rate but not read ahead, errors told
+// in the dialect, and the request recorded under the mount's own word.
+//
 // # Shutdown
 //
 // [Proxy.LameDuck] makes readiness fail and connections close after their

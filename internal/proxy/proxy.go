@@ -51,6 +51,8 @@ type Options struct {
 	WriteStall     time.Duration // how long a write may wait for the client
 	MaxConns       int           // connections at a time; further ones wait to be accepted. 0 is no bound
 
+	Mounts []Mount // what other faces serve below the same address
+
 	NewID func() sluice.RequestID // nil mints UUIDv7
 }
 
@@ -125,6 +127,7 @@ func (p *Proxy) Handler() http.Handler {
 	mux.HandleFunc("/v1/sluice/requests/{id}", p.unread(wrongMethod(http.MethodGet)))
 	mux.HandleFunc("/v1/models", p.unread(wrongMethod(http.MethodGet)))
 	mux.HandleFunc("/v1/models/{id...}", p.unread(wrongMethod(http.MethodGet)))
+	p.mount(mux)
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", p.readyz)
 	notFound := p.unread((*call).notFound)
@@ -157,14 +160,7 @@ func clean(p string) bool {
 // speak.
 func (p *Proxy) unread(f func(*call)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		how := auth.PreferAuthorization
-		switch spoken(r) {
-		case wire.Anthropic:
-			how = auth.PreferAPIKey
-		case wire.Gemini:
-			how = auth.PreferGoogleKey
-		}
-		p.handle(w, r, wire.Models, how, f)
+		p.handle(w, r, wire.Models, preferIn(spoken(r)), f)
 	}
 }
 

@@ -1,0 +1,123 @@
+package proxy
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"sluice"
+	"sluice/internal/wire"
+)
+
+// slow gives one byte each second.
+type slow struct{ left int }
+
+func (s *slow) Read(p []byte) (int, error) {
+	if s.left == 0 {
+		return 0, io.EOF
+	}
+	time.Sleep(time.Second)
+	s.left--
+	p[0] = 'x'
+	return 1, nil
+}
+
+// A mount gets the caller and a bounded body; what it returns is told in its dialect and
+// recorded under its word.
+func TestMount(t *testing.T) {
+	var serve func(w http.ResponseWriter, r *http.Request, by Caller) error
+	echo := func(w http.ResponseWriter, r *http.Request, by Caller) error {
+		b, err := io.ReadAll(r.Body)
+		if err != nil {
+			return errors.Join(errors.New("wrapped"), err)
+		}
+		w.WriteHeader(http.StatusCreated)
+		_, err = io.WriteString(w, string(by.Principal.Tenant)+" "+by.Task+" "+r.PathValue("id")+" "+string(b))
+		return err
+	}
+	gone := func(http.ResponseWriter, *http.Request, Caller) error {
+		return &sluice.Error{Kind: sluice.KindNotFound, Reason: sluice.NotFound, Msg: "there is no such thing"}
+	}
+	half := func(w http.ResponseWriter, r *http.Request, by Caller) error {
+		_, _ = io.WriteString(w, "half")
+		return errors.New("the disk is gone")
+	}
+	inBubble(t, setup{options: func(o *Options) {
+		do := func(w http.ResponseWriter, r *http.Request, by Caller) error { return serve(w, r, by) }
+		o.Mounts = []Mount{
+			{Pattern: "POST /v1/things/{id}", Operation: "things", Dialect: wire.OpenAI, MaxBody: 100, Serve: do},
+			{Pattern: "POST /v1/messages/things", Operation: "things", Dialect: wire.Anthropic, Serve: do},
+		}
+	}}, func(t *testing.T, r *rig) {
+		for _, tt := range []struct {
+			name          string
+			method, path  string
+			header, value string
+			body          io.Reader
+			serve         func(w http.ResponseWriter, r *http.Request, by Caller) error
+			status        int
+			want          string // in the body
+			reason        sluice.Reason
+			word          string
+		}{
+			{name: "served", body: strings.NewReader("hello"), serve: echo, status: 201, want: "acme nightly seven hello", word: "things"},
+			{name: "at the bound", body: strings.NewReader(strings.Repeat("x", 100)), serve: echo, status: 201, want: "xxx", word: "things"},
+			{name: "beyond it", body: strings.NewReader(strings.Repeat("x", 101)), serve: echo, status: 413, want: "at most 100 bytes", reason: sluice.BodyTooLarge, word: "things"},
+			{name: "beyond it, of unknown length", body: io.LimitReader(neverEnds{}, 1000), serve: echo, status: 413, reason: sluice.BodyTooLarge, word: "things"},
+			{name: "too slow", body: &slow{left: 60}, serve: echo, status: 408, reason: sluice.BodyTimeout, word: "things"},
+			{name: "compressed", header: "Content-Encoding", value: "gzip", body: strings.NewReader("x"), serve: echo, status: 400, want: "gzip", reason: sluice.InvalidRequest, word: "things"},
+			{name: "an error", serve: gone, status: 404, want: `"code":"not_found"`, reason: sluice.NotFound, word: "things"},
+			{name: "an error of the other dialect", path: "/v1/messages/things", serve: gone, status: 404, want: `"type":"not_found_error"`, reason: sluice.NotFound, word: "things"},
+			{name: "one of its own", serve: func(http.ResponseWriter, *http.Request, Caller) error { return errors.New("boom") }, status: 500, want: "internal error", reason: sluice.InternalError, word: "things"},
+			{name: "a header misspelt", header: "Sluice-Taks", value: "x", serve: echo, status: 400, want: "did you mean sluice-task?", reason: sluice.InvalidRequest, word: "things"},
+			{name: "no key", header: "Authorization", serve: echo, status: 401, reason: sluice.Unauthenticated, word: "things"},
+			{name: "another method", method: "DELETE", serve: echo, status: 405, want: "use POST", reason: sluice.MethodNotAllowed, word: "models"},
+			{name: "cut short", serve: half, status: 0, reason: sluice.InternalError, word: "things"},
+		} {
+			serve = tt.serve
+			if tt.path == "" {
+				tt.path = "/v1/things/seven"
+			}
+			if tt.method == "" {
+				tt.method = "POST"
+			}
+			req, err := http.NewRequestWithContext(t.Context(), tt.method, "http://gateway"+tt.path, tt.body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Authorization", "Bearer "+clientSecret)
+			req.Header.Set("Sluice-Task", "nightly")
+			if tt.header != "" {
+				req.Header.Set(tt.header, tt.value)
+			}
+			resp, err := r.client.Do(req)
+			status, body := 0, ""
+			if err == nil {
+				b, readErr := io.ReadAll(resp.Body)
+				resp.Body.Close()
+				if body = string(b); readErr == nil {
+					status = resp.StatusCode
+				}
+				if resp.Header.Get("Sluice-Request-Id") == "" {
+					t.Errorf("%s: the answer has no id", tt.name)
+				}
+			}
+			if status != tt.status || !strings.Contains(body, tt.want) {
+				t.Errorf("%s: got %d %q, %v; want %d with %q", tt.name, status, body, err, tt.status, tt.want)
+			}
+			synctest.Wait()
+			last := r.last().Final
+			if last.Reason != tt.reason || last.Operation != tt.word || tt.status != 0 && last.Status != tt.status {
+				t.Errorf("%s: recorded %v %q %d, want %v %q %d", tt.name, last.Reason, last.Operation, last.Status, tt.reason, tt.word, tt.status)
+			}
+		}
+	})
+}
+
+type neverEnds struct{}
+
+func (neverEnds) Read(p []byte) (int, error) { return len(p), nil }
