@@ -19,33 +19,18 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
-	"go.uber.org/goleak"
+
+	shipped "sluice/test/gateway"
 )
 
-// TestMain lets the test binary be the command sluice, so that scripts run the
-// whole program in processes of its own.
+// TestMain wants no goroutine to outlive the tests.
 func TestMain(m *testing.M) {
-	testscript.Main(leakless{m}, map[string]func(){"sluice": func() {
-		os.Exit(Run(context.Background(), Env{Args: os.Args[1:], Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.LookupEnv}))
-	}})
+	shipped.Main(m)
 }
 
-// leakless runs the tests and fails where a goroutine outlives them.
-type leakless struct{ *testing.M }
-
-// Run implements testscript.TestingM.
-func (l leakless) Run() int {
-	code := l.M.Run()
-	http.DefaultClient.CloseIdleConnections()
-	if err := goleak.Find(); err != nil && code == 0 {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return code
-}
-
-// TestScripts runs the sessions of testdata/script. Beside the usual commands
-// they have:
+// TestScripts runs the sessions of testdata/script, with the program as it ships: what
+// is in these processes has its races found by the tests of app and live. Beside the
+// usual commands they have:
 //
 //	start NAME CMD ARG…   run in the background until it says where it listens: $NAME is its
 //	                      address, for a gateway $SLUICE_ADMIN too; output goes to NAME.log
@@ -56,11 +41,13 @@ func (l leakless) Run() int {
 //	http [-k KEY] [-d FILE] METHOD URL   one request: status line, headers and body on stdout
 //	capture VAR REGEXP    $VAR is what the (first group of the) expression finds in stdout
 func TestScripts(t *testing.T) {
+	programs := filepath.Dir(shipped.Binary(t))
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("..", "..", "testdata", "script"),
 		Setup: func(e *testscript.Env) error {
 			e.Values[processes{}] = &sync.Map{}
 			e.Setenv("NO_COLOR", "1")
+			e.Setenv("PATH", programs+string(filepath.ListSeparator)+e.Getenv("PATH"))
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -131,10 +118,7 @@ func start(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: start NAME CMD ARG…")
 	}
-	path, err := exec.LookPath(args[1])
-	if err != nil {
-		path = filepath.Join(filepath.SplitList(ts.Getenv("PATH"))[0], args[1])
-	}
+	path := filepath.Join(filepath.SplitList(ts.Getenv("PATH"))[0], args[1])
 	cmd := exec.Command(path, args[2:]...)
 	cmd.Dir = ts.MkAbs(".")
 	for _, name := range []string{"PATH", "HOME", "TMPDIR", "WORK", "NO_COLOR", "ACME_KEY"} {
