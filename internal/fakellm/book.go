@@ -25,10 +25,11 @@ type Served struct {
 	End     string        `json:"end"` // completed, cancelled, failed, refused; empty while it runs
 	Status  int           `json:"status"`
 	Stream  bool          `json:"stream"`
-	Input   sluice.Tokens `json:"input"`   // cached and written included
-	Cached  sluice.Tokens `json:"cached"`  // read from the prefix cache
-	Written sluice.Tokens `json:"written"` // written to it
-	Output  sluice.Tokens `json:"output"`  // reasoning included; of a stream that was cut, what its events carried
+	Batch   bool          `json:"batch,omitempty"` // a batch's, at the batch's price
+	Input   sluice.Tokens `json:"input"`           // cached and written included
+	Cached  sluice.Tokens `json:"cached"`          // read from the prefix cache
+	Written sluice.Tokens `json:"written"`         // written to it
+	Output  sluice.Tokens `json:"output"`          // reasoning included; of a stream that was cut, what its events carried
 
 	Reasoning sluice.Tokens `json:"reasoning"`
 	Generated sluice.Tokens `json:"generated"` // by the engine until the end or the cut, at least Output unless the model runs on

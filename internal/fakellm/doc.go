@@ -63,6 +63,13 @@
 //	model=M tier=T finish=F   what the answer says of itself
 //	text=latin|cjk|emoji
 //
+// # Batches
+//
+// Both dialects' batch APIs are served: files and batches, message batches. A batch's
+// requests go one after the other to the server itself. Rules of the script for the
+// model "batch" are about batches: status=N refuses to make one, hang-first leaves it
+// unserved until it is cancelled, die-after=n has it expire after n requests.
+//
 // # The book
 //
 // Every request is entered with what it took, what would be billed, whether the
@@ -81,6 +88,6 @@
 //
 // # What it does not do
 //
-// It checks only the request fields it needs, has no responses or batch API and
-// no prefix cache keyed by content: cache shares are told, not found out.
+// It checks only the request fields it needs and has no prefix cache keyed by
+// content: cache shares are told, not found out.
 package fakellm

@@ -35,6 +35,7 @@ type Server struct {
 	script     *director
 	started    time.Time
 	containers containers
+	batches    batches
 
 	recordMu sync.Mutex
 	record   int
@@ -108,6 +109,7 @@ func (s *Server) routes() {
 			s.mux.HandleFunc("POST "+base+"/model/{model}/"+op, func(w http.ResponseWriter, r *http.Request) { s.work(w, r, surfaceConverse) })
 		}
 	}
+	s.batchRoutes()
 	s.mux.HandleFunc("GET /v1/models", s.listModels)
 	s.mux.HandleFunc("GET /v1/models/{model}", s.showModel)
 	s.mux.HandleFunc("GET /metrics", s.metrics)
@@ -118,8 +120,10 @@ func (s *Server) routes() {
 // ServeHTTP answers a request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
 
-// Close ends the models' clocks; requests that wait for one are torn.
+// Close ends batches and the models' clocks; requests that wait for one are torn.
 func (s *Server) Close() {
+	s.batches.close()
+	s.batches.work.Wait()
 	for _, m := range s.models {
 		if m.pace != nil {
 			m.pace.close()

@@ -73,10 +73,13 @@ func (t *turn) run(a *ask, refused *refusal) {
 		return
 	}
 	t.a = a
+	if a.b.Tier == "" && a.surface.anthropic() && inBatch(t.r.Context()) {
+		a.b.Tier = "batch"
+	}
 	name, _ := splitModel(a.asked)
 	t.entry = t.s.book.open(Served{
 		ID: t.requestID(), Model: name, Surface: string(a.surface), Faults: a.faults, Stream: a.stream,
-		Input: a.input, Cached: a.cached, Written: a.written, At: t.began,
+		Input: a.input, Cached: a.cached, Written: a.written, At: t.began, Batch: inBatch(t.r.Context()),
 	})
 	noted := make(chan struct{})
 	stop := context.AfterFunc(t.r.Context(), func() {
