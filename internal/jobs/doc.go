@@ -1,0 +1,57 @@
+// Package jobs is the durable machinery of batch: files, jobs of many lines, and the
+// workers that run a line as a request like any other.
+//
+// # Model
+//
+// A [File] is bytes of a tenant's, in the store, in chunks of [ChunkBytes]. A [Job] is
+// lines of a file that are to be answered until a deadline. OpenAI's batches, Anthropic's
+// message batches and single requests that are answered later are all jobs ([Kind]):
+//
+//	validating ─▶ in_progress ─▶ finalizing ─▶ completed | expired
+//	    │              │
+//	    │              └───────▶ cancelling ─▶ cancelled
+//	    ├─▶ failed, expired           ▲
+//	    └─────────────────────────────┘
+//
+// Every line comes to one end: succeeded, failed, cancelled or expired. What a job has
+// cost is the cost of the requests whose results its lines have.
+//
+// # What a face may rely on
+//
+//   - All that is asked with a tenant is asked of that tenant: what is another's is
+//     KindNotFound, like what is not there.
+//   - [Desk.Create] takes a file of any size in little memory; until its Commit nobody sees
+//     it, and what is never committed is swept away.
+//   - [Desk.Submit] of a MessageBatch or of an Async has checked the input when it returns:
+//     its error names the line. An OpenAIBatch is checked afterwards, and fails with
+//     [Job.Problems].
+//   - A job that has ended does not change, its files are ready, and they are gone at
+//     [Job.ResultsExpire], or when the client deletes them.
+//   - [Job.Counts] grow while it runs; all of them sum to Total.
+//   - Errors are *sluice.Error and may be shown.
+//
+// # Lines and claims
+//
+// A worker is one process. It claims lines in groups. Each claim of a line has a number,
+// which only rises, and the request id is made of job, line and claim ([RequestOf]). A
+// result is taken only from the claim that is the line's last: so there is one result for
+// each line, whoever else was at it. A worker says every third of Bounds.Lease that it
+// lives; the lines of one that has not said so for Bounds.Lease are claimed by others.
+//
+// The request of a claim that is not the line's any more is voided: its entries in the
+// ledger, whether they are there already or come later, say voided_dup, show their cost,
+// and are in no sum of the tenant's. So a line that was in flight when its process died is
+// run again, and its tenant pays for one.
+//
+// # Waiting and failing
+//
+// A refusal for rate, for concurrency or for capacity gives the line back: it waits for
+// what the refusal says, at least a second, and then takes its turn. A budget that is
+// spent makes it wait where its window ends before the deadline. Anything else that a
+// request can end with is the line's result. At the deadline, what has none expires.
+//
+// # What it does not do
+//
+// It knows no HTTP: faces do. It decides neither what a request costs nor when it runs:
+// each goes through an exchange.Runner, like a client's.
+package jobs

@@ -1,0 +1,247 @@
+package jobs
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"sluice"
+)
+
+// poll looks at the jobs that have not ended, and takes each a step further.
+func (d *Desk) poll(ctx context.Context) {
+	open, err := d.o.Store.OpenJobs(ctx, openLimit)
+	if err != nil {
+		if ctx.Err() == nil {
+			d.failed("read the jobs", err)
+		}
+		return
+	}
+	now := d.now()
+	seen := make(map[JobID]bool, len(open))
+	for i := range open {
+		seen[open[i].ID] = true
+		d.follow(ctx, d.see(&open[i], now), now)
+	}
+	d.crew.mu.Lock()
+	defer d.crew.mu.Unlock()
+	for id, w := range d.crew.jobs {
+		if !seen[id] && w.running == 0 && !w.step {
+			w.cancel(errCancelled)
+			delete(d.crew.jobs, id)
+		}
+	}
+	for t, v := range d.crew.tenants {
+		if v.running == 0 && !d.crew.has(t) {
+			delete(d.crew.tenants, t)
+		}
+	}
+}
+
+// has reports whether a tenant has a job. REQUIRES: mu is held.
+func (c *crew) has(t sluice.TenantID) bool {
+	for _, w := range c.jobs {
+		if w.job.Caller.Tenant == t {
+			return true
+		}
+	}
+	return false
+}
+
+// see takes what the store says of a job.
+func (d *Desk) see(j *Job, now time.Time) *work {
+	d.crew.mu.Lock()
+	defer d.crew.mu.Unlock()
+	w := d.crew.jobs[j.ID]
+	if w == nil {
+		w = &work{}
+		w.ctx, w.cancel = context.WithCancelCause(context.Background())
+		d.crew.jobs[j.ID] = w
+	}
+	w.job = *j
+	if j.State == InProgress {
+		w.pace.note(now, j.Counts.Total-j.Counts.Open())
+	}
+	return w
+}
+
+// follow takes a job a step further.
+func (d *Desk) follow(ctx context.Context, w *work, now time.Time) {
+	j := w.job // only this goroutine writes it
+	switch j.State {
+	case Validating:
+		if now.Before(j.Deadline) {
+			d.stepOf(ctx, w, d.validateStep)
+			return
+		}
+		d.move(ctx, w, Expired, func(j *Job) { j.Ended, j.ResultsExpire = now, now.Add(j.Keep) })
+	case InProgress:
+		d.progress(ctx, w, now)
+	case Finalizing:
+		d.stepOf(ctx, w, func(ctx context.Context, w *work, j *Job, fence int64) error {
+			_, err := d.finish(ctx, j, d.worker, fence, j.Ending)
+			return err
+		})
+	case Cancelling:
+		if now.After(j.Cancelling.Add(d.bounds().CancelGrace)) {
+			w.cancel(errCancelled)
+		}
+		if d.endLines(ctx, w, LineCancelled) {
+			d.stepOf(ctx, w, func(ctx context.Context, w *work, j *Job, fence int64) error {
+				_, err := d.finish(ctx, j, d.worker, fence, Cancelled)
+				return err
+			})
+		}
+	}
+}
+
+// progress follows a job whose lines run.
+func (d *Desk) progress(ctx context.Context, w *work, now time.Time) {
+	j := &w.job
+	switch {
+	case j.Counts.Open() == 0:
+		d.move(ctx, w, Finalizing, func(j *Job) { j.Ending, j.Finalizing = Completed, now })
+	case !now.Before(j.Deadline):
+		if d.endLines(ctx, w, LineExpired) {
+			d.move(ctx, w, Finalizing, func(j *Job) { j.Ending, j.Finalizing = Expired, now })
+		}
+	default:
+		d.crew.mu.Lock()
+		was := w.pace.urgency
+		is := w.pace.decide(now, j)
+		d.crew.mu.Unlock()
+		if is != was {
+			d.o.Log.Info("a batch is paced differently", slog.String("job", string(j.ID)), slog.String("urgency", is.String()))
+		}
+		if is != j.Urgency {
+			d.move(ctx, w, InProgress, func(j *Job) { j.Urgency = is })
+		}
+	}
+}
+
+// endLines gives the lines of a job that wait their end, and reports whether all have one.
+func (d *Desk) endLines(ctx context.Context, w *work, as LineState) bool {
+	d.release(ctx, w)
+	running, err := d.o.Store.EndLines(ctx, w.job.ID, d.now(), as)
+	if err != nil {
+		if ctx.Err() == nil {
+			d.failed("end lines", err)
+		}
+		return false
+	}
+	return running == 0
+}
+
+// release gives back lines that were claimed and have not begun.
+func (d *Desk) release(ctx context.Context, w *work) {
+	d.crew.mu.Lock()
+	posts := make([]Posting, len(w.claimed))
+	for i, l := range w.claimed {
+		posts[i] = Posting{Line: l.Line, Claim: l.Claim}
+	}
+	w.claimed = nil
+	d.crew.mu.Unlock()
+	if len(posts) == 0 {
+		return
+	}
+	if _, err := d.o.Store.Post(ctx, w.job.ID, d.now(), posts); err != nil {
+		d.failed("give lines back", err) // the lease ends
+	}
+}
+
+// move saves a job in another state, if it is still in the one that was seen.
+func (d *Desk) move(ctx context.Context, w *work, to State, change func(*Job)) {
+	j := w.job
+	was := j.State
+	j.State = to
+	change(&j)
+	ok, err := d.o.Store.SaveJob(ctx, &j, was, 0)
+	switch {
+	case err != nil && ctx.Err() == nil:
+		d.failed("save a job", err)
+	case ok:
+		d.crew.mu.Lock()
+		w.job = j
+		d.crew.mu.Unlock()
+		d.ran(&j)
+		if was != to {
+			d.again()
+		}
+	}
+}
+
+// again has the jobs looked at at once.
+func (d *Desk) again() {
+	d.moved.Store(true)
+	d.hurry()
+}
+
+// ran tells the hooks of a job that has ended.
+func (d *Desk) ran(j *Job) {
+	if !j.State.Ended() {
+		return
+	}
+	d.o.Log.Info("a batch has ended", slog.String("job", string(j.ID)), slog.String("state", j.State.String()),
+		slog.Int("lines", j.Counts.Total), slog.Int("succeeded", j.Counts.Succeeded), slog.Int("failed", j.Counts.Failed))
+	if d.o.Hooks.Ended != nil {
+		d.o.Hooks.Ended(j)
+	}
+}
+
+// stepOf takes a step of a job that one worker takes alone, on a goroutine of its own, if
+// no other worker does and there is room.
+func (d *Desk) stepOf(ctx context.Context, w *work, step func(context.Context, *work, *Job, int64) error) {
+	d.crew.mu.Lock()
+	free := !w.step
+	d.crew.mu.Unlock()
+	if !free {
+		return
+	}
+	select {
+	case d.stepping <- struct{}{}:
+	default:
+		return
+	}
+	now := d.now()
+	fence, ok, err := d.o.Store.LeaseJob(ctx, w.job.ID, d.worker, now, now.Add(d.bounds().Lease))
+	if err != nil || !ok {
+		<-d.stepping
+		if err != nil && ctx.Err() == nil {
+			d.failed("lease a job", err)
+		}
+		return
+	}
+	d.crew.mu.Lock()
+	w.step = true
+	j := w.job
+	d.crew.mu.Unlock()
+	d.steps.Go(func() {
+		defer func() {
+			<-d.stepping
+			d.crew.mu.Lock()
+			w.step = false
+			d.crew.mu.Unlock()
+			d.again()
+		}()
+		if err := step(ctx, w, &j, fence); err != nil && ctx.Err() == nil {
+			d.failed("take a job a step further", err)
+			sleep(ctx, postRetry)
+			return
+		}
+		d.ran(&j)
+	})
+}
+
+// validateStep checks the input of a job whose client has been answered. One whose client
+// has not, since the process that checked it is lost, fails.
+func (d *Desk) validateStep(ctx context.Context, _ *work, j *Job, fence int64) error {
+	if j.Kind.inline() {
+		now := d.now()
+		j.State, j.Ended, j.ResultsExpire = Failed, now, now
+		j.Problems = []Problem{{Code: "server_error", Message: "The gateway stopped while it checked the input: send it again"}}
+		_, err := d.o.Store.SaveJob(ctx, j, Validating, fence)
+		return err
+	}
+	_, err := d.validate(ctx, j, fence)
+	return err
+}

@@ -1,0 +1,256 @@
+package jobs
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"sluice"
+)
+
+// The rhythm of a foreman.
+const (
+	pollEach   = time.Second
+	sweepEach  = time.Minute
+	sweepLimit = 100
+	openLimit  = 1000 // jobs that are worked at
+	stepsAt    = 2    // validations and writings at a time
+
+	abandonedAfter = 24 * time.Hour      // a file that is not ready
+	forgottenAfter = 30 * 24 * time.Hour // a job whose results are gone
+)
+
+// Start begins to work. Close ends it.
+func (d *Desk) Start(ctx context.Context) {
+	ctx = context.WithoutCancel(ctx)
+	working, stop := context.WithCancel(ctx)
+	posting, giveUp := context.WithCancel(ctx)
+	d.stop, d.giveUp = stop, giveUp
+	ended := make(chan done, claimGroup)
+	d.ended = ended
+	d.foreman.Go(func() { d.lead(working) })
+	d.poster.Go(func() { d.post(posting, ended) })
+}
+
+// Close stops to work: no line begins any more, those that run may finish until ctx ends
+// and are given back then, and what this worker had claimed is free for others at once. It
+// is called once, or not at all if Start was not.
+func (d *Desk) Close(ctx context.Context) {
+	d.Hold()
+	d.stop()
+	d.foreman.Wait() // and the steps of jobs
+	d.finishLines(ctx)
+	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastPost)
+	defer cancel()
+	context.AfterFunc(after, d.giveUp)
+	close(d.ended)
+	d.poster.Wait()
+	for _, w := range d.crew.list() {
+		d.release(after, w)
+		w.cancel(errStopping)
+	}
+	if err := d.o.Store.Beat(after, d.worker, d.now()); err != nil {
+		d.o.Log.Warn("batches were not given back: they go on when this worker's lease is over", slog.Any("error", err))
+	}
+}
+
+// Hold begins no further line. Those that run go on.
+func (d *Desk) Hold() {
+	d.crew.mu.Lock()
+	defer d.crew.mu.Unlock()
+	d.crew.held = true
+}
+
+// finishLines waits for the lines that run, and ends them with ctx.
+func (d *Desk) finishLines(ctx context.Context) {
+	finished := make(chan struct{})
+	go func() { // it is joined below
+		d.lines.Wait()
+		close(finished)
+	}()
+	select {
+	case <-finished:
+		return
+	case <-ctx.Done():
+	}
+	for _, w := range d.crew.list() {
+		w.cancel(errStopping)
+	}
+	<-finished
+}
+
+// hurry has the foreman look at once.
+func (d *Desk) hurry() {
+	select {
+	case d.wake <- struct{}{}:
+	default:
+	}
+}
+
+// lead is the foreman: it says that this worker lives, follows the jobs from state to
+// state, and begins lines.
+func (d *Desk) lead(ctx context.Context) {
+	defer d.steps.Wait()
+	d.retire(ctx)
+	var beat, poll, sweep time.Time
+	for ctx.Err() == nil {
+		now := d.now()
+		if !now.Before(beat) {
+			beat = d.beat(ctx, now)
+		}
+		if !now.Before(poll) || d.moved.Swap(false) {
+			d.poll(ctx)
+			poll = now.Add(pollEach)
+		}
+		if !now.Before(sweep) {
+			d.sweep(ctx, now)
+			sweep = now.Add(sweepEach)
+		}
+		d.dispatch(ctx)
+		d.rest(ctx, beat, poll)
+	}
+}
+
+// rest waits until something is due.
+func (d *Desk) rest(ctx context.Context, until ...time.Time) {
+	now := d.now()
+	next := d.crew.next(d.bounds(), now)
+	for _, t := range until {
+		if next.IsZero() || t.Before(next) {
+			next = t
+		}
+	}
+	t := time.NewTimer(max(next.Sub(now), time.Millisecond))
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-d.wake:
+	case <-t.C:
+	}
+}
+
+// retire tells a store that is this process's alone that no worker before it lives.
+func (d *Desk) retire(ctx context.Context) {
+	for !d.o.Shared() {
+		err := d.o.Store.Retire(ctx, d.worker)
+		if err == nil || !sleep(ctx, postRetry) {
+			return
+		}
+	}
+}
+
+// beat says that this worker lives, and returns when it is to say so again.
+func (d *Desk) beat(ctx context.Context, now time.Time) time.Time {
+	lease := d.bounds().Lease
+	if err := d.o.Store.Beat(ctx, d.worker, now.Add(lease)); err != nil {
+		d.failed("renew the lease of this worker", err)
+		return now.Add(lease / 10)
+	}
+	d.alive.Store(now.Add(lease).UnixMicro())
+	return now.Add(lease / 3)
+}
+
+// failed tells of a call of the store that did not succeed; what it was for is tried
+// again.
+func (d *Desk) failed(what string, err error) {
+	d.o.Log.Warn("batches wait for the store: it could not "+what, slog.Any("error", err))
+}
+
+func (d *Desk) sweep(ctx context.Context, now time.Time) {
+	s := Sweep{Now: now, Abandoned: now.Add(-abandonedAfter), Forgotten: now.Add(-forgottenAfter), Limit: sweepLimit}
+	if _, err := d.o.Store.Sweep(ctx, s); err != nil && ctx.Err() == nil {
+		d.failed("delete what is over", err)
+	}
+}
+
+// dispatch begins lines as long as there is room and something to begin.
+func (d *Desk) dispatch(ctx context.Context) {
+	for ctx.Err() == nil {
+		b, now := d.bounds(), d.now()
+		if now.UnixMicro() >= d.alive.Load() {
+			return // others may have what this worker claims
+		}
+		c := &d.crew
+		c.mu.Lock()
+		w := c.pick(b, now)
+		if w == nil {
+			c.mu.Unlock()
+			return
+		}
+		l, ok := c.begin(w)
+		full := !ok && len(w.claimed) > 0 // no room for its body
+		want := min(max(w.limit(b), 8), claimGroup)
+		urgent := w.pace.urgency == Urgent
+		c.mu.Unlock()
+		switch {
+		case full:
+			return
+		case ok:
+			d.lines.Go(func() { d.line(w, l, urgent) })
+		case !d.claim(ctx, w, want):
+			return
+		}
+	}
+}
+
+// claim takes lines of a job for this worker; false if the store does not answer.
+func (d *Desk) claim(ctx context.Context, w *work, want int) bool {
+	now := d.now()
+	lines, err := d.o.Store.Claim(ctx, w.job.ID, d.worker, now, want)
+	d.crew.mu.Lock()
+	defer d.crew.mu.Unlock()
+	w.dry = time.Time{}
+	if err != nil || len(lines) < want {
+		w.dry = now.Add(pollEach)
+	}
+	if err != nil {
+		if ctx.Err() == nil {
+			d.failed("claim lines", err)
+		}
+		return false
+	}
+	w.claimed = append(w.claimed, lines...)
+	for _, l := range lines {
+		if l.Lost && d.o.Hooks.Reclaimed != nil {
+			d.o.Hooks.Reclaimed()
+		}
+	}
+	return true
+}
+
+// line runs one line and hands over what became of it.
+func (d *Desk) line(w *work, l Line, urgent bool) {
+	d.crew.mu.Lock()
+	j := w.job
+	d.crew.mu.Unlock()
+	ctx, cancel := context.WithDeadlineCause(w.ctx, j.Deadline, errOverdue)
+	defer cancel()
+	a := attempt{d: d, job: &j, line: l, class: sluice.Batch}
+	if urgent {
+		a.class = sluice.Standard
+	}
+	var out outcome
+	if err := d.read(ctx, w, &a); err != nil {
+		out = a.unread(err)
+	} else {
+		out = a.run(ctx)
+	}
+	d.ended <- done{w, l, out}
+}
+
+// read reads the line's body. Lines are begun in order, so that most are in the chunk that
+// the one before was in.
+func (d *Desk) read(ctx context.Context, w *work, a *attempt) error {
+	w.reading.Lock()
+	defer w.reading.Unlock()
+	if w.reader == nil {
+		r, err := d.Open(ctx, a.job.Caller.Tenant, a.job.Input)
+		if err != nil {
+			return err
+		}
+		w.reader = r
+	}
+	var err error
+	a.body, err = w.reader.at(ctx, a.line.At, a.line.Bytes)
+	return err
+}

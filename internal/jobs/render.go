@@ -1,0 +1,94 @@
+package jobs
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// render appends a result as one line of a file, as the kind's clients read it, and
+// reports whether it belongs with the errors.
+func render(b []byte, k Kind, r *Result) (line []byte, failed bool) {
+	if k == MessageBatch {
+		return renderMessage(b, r), false
+	}
+	return renderOpenAI(b, r), r.State != LineSucceeded
+}
+
+// What is said of lines that never ran, or that were ended.
+const (
+	expiredMessage   = "This request could not be executed before the completion window expired."
+	cancelledMessage = "This request was not executed: the batch was cancelled."
+)
+
+func renderOpenAI(b []byte, r *Result) []byte {
+	b = append(b, `{"id":`...)
+	b = appendText(b, string(r.Request))
+	b = append(b, `,"custom_id":`...)
+	b = appendText(b, r.CustomID)
+	switch r.State {
+	case LineExpired, LineCancelled:
+		code, message := "batch_expired", expiredMessage
+		if r.State == LineCancelled {
+			code, message = "batch_cancelled", cancelledMessage
+		}
+		b = append(b, `,"response":null,"error":{"code":`...)
+		b = appendText(b, code)
+		b = append(b, `,"message":`...)
+		b = appendText(b, message)
+		b = append(b, `}}`...)
+	default:
+		b = append(b, `,"response":{"status_code":`...)
+		b = strconv.AppendInt(b, int64(r.Status), 10)
+		b = append(b, `,"request_id":`...)
+		b = appendText(b, string(r.Request))
+		b = append(b, `,"body":`...)
+		b = appendBody(b, r.Body)
+		b = append(b, `},"error":null}`...)
+	}
+	return append(b, '\n')
+}
+
+func renderMessage(b []byte, r *Result) []byte {
+	b = append(b, `{"custom_id":`...)
+	b = appendText(b, r.CustomID)
+	b = append(b, `,"result":{"type":`...)
+	switch r.State {
+	case LineSucceeded:
+		b = append(b, `"succeeded","message":`...)
+		b = appendBody(b, r.Body)
+	case LineFailed:
+		b = append(b, `"errored","error":`...)
+		b = appendBody(b, r.Body)
+	case LineExpired:
+		b = append(b, `"expired"`...)
+	default:
+		b = append(b, `"canceled"`...)
+	}
+	return append(b, "}}\n"...)
+}
+
+// appendBody adds an answer as it is, but on one line. What is not JSON becomes a text.
+func appendBody(b, body []byte) []byte {
+	v := jsontext.Value(body)
+	if !v.IsValid() {
+		return appendText(b, string(body))
+	}
+	if bytes.IndexByte(body, '\n') >= 0 {
+		v = v.Clone()
+		if v.Compact() != nil {
+			return appendText(b, string(body))
+		}
+	}
+	return append(b, v...)
+}
+
+func appendText(b []byte, s string) []byte {
+	text, err := json.Marshal(s)
+	if err != nil { // no string fails
+		return append(b, `""`...)
+	}
+	return append(b, text...)
+}

@@ -1,0 +1,212 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"sluice"
+	"sluice/internal/exchange"
+	"sluice/internal/wire"
+)
+
+// The waits of lines that were refused.
+const (
+	leastWait = time.Second
+	mostWait  = 5 * time.Minute
+)
+
+// Why the request of a line is ended before it has ended by itself.
+var (
+	errStopping  = &sluice.Error{Kind: sluice.KindCancelled, Reason: sluice.ShuttingDown, Msg: "the gateway is shutting down"}
+	errCancelled = &sluice.Error{Kind: sluice.KindCancelled, Reason: sluice.ClientGone, Msg: "the batch was cancelled"}
+	errOverdue   = &sluice.Error{Kind: sluice.KindCancelled, Reason: sluice.DeadlineUnmet, Msg: "the batch's time is over"}
+)
+
+// errStreamed is of a request that nobody asked to stream.
+var errStreamed = errors.New("a line was answered by a stream")
+
+// collect takes an answer whole.
+type collect struct {
+	answered bool
+	status   int
+	kind     string
+	body     []byte
+}
+
+var _ exchange.Client = (*collect)(nil)
+
+// Events implements exchange.Client.
+func (c *collect) Events(*exchange.Head, []byte) error { return errStreamed }
+
+// Answer implements exchange.Client.
+func (c *collect) Answer(h *exchange.Head, body []byte) error {
+	c.answered, c.status, c.kind, c.body = true, h.Status, h.Type, append([]byte(nil), body...)
+	return nil
+}
+
+// Committed implements exchange.Client.
+func (c *collect) Committed() bool { return c.answered }
+
+// outcome is what became of a line that ran.
+type outcome struct {
+	Posting
+	refused *sluice.Error // why it is to wait; nil if it has a result
+	weight  int64         // of its tenant; 0 if its caller is none any more
+}
+
+// attempt is one run of a line.
+type attempt struct {
+	d     *Desk
+	job   *Job
+	line  Line
+	body  []byte // of the line, as it is in the input
+	class sluice.Class
+
+	id        sluice.RequestID
+	principal sluice.Principal
+}
+
+// run takes a line to its result, or says why it is to wait. A panic is the line's error.
+func (a *attempt) run(ctx context.Context) (out outcome) {
+	defer func() {
+		if v := recover(); v != nil {
+			e := &sluice.Error{Kind: sluice.KindInternal, Reason: sluice.InternalError, Msg: "internal error", Err: fmt.Errorf("panic: %v\n%s", v, debug.Stack())}
+			a.d.o.Log.Error("a line of a batch panicked", "job", string(a.job.ID), "line", a.line.Line, "error", e.Err)
+			out = a.failed(e)
+		}
+	}()
+	a.id = RequestOf(a.job.ID, a.line.Line, a.line.Claim)
+	var err error
+	if a.principal, err = a.d.o.Principal(a.job.Caller); err != nil {
+		return a.failed(sluice.AsError(err))
+	}
+	body, err := bodyOf(a.job.Kind, a.body)
+	if err != nil {
+		return a.failed(sluice.Invalid("", "the line is not as it was checked: %s", plain(err)))
+	}
+	head, err := headOf(a.job.Op, body, a.principal.Policy, a.d.o.Table())
+	if err != nil {
+		return a.failed(sluice.AsError(err))
+	}
+	a.principal.User = sluice.UserID(head.User)
+	req := &exchange.Request{
+		ID: a.id, Arrived: time.Now(), Principal: a.principal, Head: head, Body: body, Header: a.job.Terms.Header.Clone(),
+		Class: sluice.Batch, Risk: a.job.Terms.Risk, Task: a.job.Terms.Task, Labels: a.job.Terms.Labels, MaxWait: -1,
+	}
+	if p := a.principal.Policy; p != nil && p.AllowsClass(a.class) {
+		req.Class = a.class
+	}
+	c := &collect{}
+	res := a.d.o.Run(ctx, req, c)
+	return a.ended(context.Cause(ctx), &res, c)
+}
+
+// unread is the outcome of a line whose input the store does not give: it waits, unless
+// the input is gone.
+func (a *attempt) unread(err error) outcome {
+	a.id = RequestOf(a.job.ID, a.line.Line, a.line.Claim)
+	e := sluice.AsError(err)
+	if e.Kind == sluice.KindInternal {
+		e = &sluice.Error{Kind: sluice.KindOverloaded, Reason: sluice.NotReady, Msg: "the input cannot be read now", Err: err}
+	}
+	return a.failed(e)
+}
+
+// ended is the outcome of a request that was run.
+// cause is why it was ended, if it was.
+func (a *attempt) ended(cause error, res *exchange.Result, c *collect) outcome {
+	switch {
+	case res.Err == nil && c.answered:
+		return a.result(res, c.status, c.kind, c.body)
+	case res.Err == nil:
+		return a.failed(sluice.AsError(errors.New("a line was answered by nothing")))
+	case cause == errStopping:
+		out := a.outcome()
+		out.Void = true
+		return out
+	case cause == errCancelled || cause == errOverdue:
+		out := a.result(res, 0, "", nil)
+		out.Result.State = LineCancelled
+		if cause == errOverdue {
+			out.Result.State = LineExpired
+		}
+		return out
+	}
+	out := a.failed(res.Err)
+	if out.Result == nil {
+		return out
+	}
+	if res.Pass != nil {
+		out.Result.Status, out.Result.Type, out.Result.Body = res.Pass.Status, res.Pass.Header.Get("Content-Type"), res.Pass.Body
+	}
+	out.Result.Usage, out.Result.Cost = res.Usage, res.Cost
+	return out
+}
+
+func (a *attempt) outcome() outcome {
+	out := outcome{Posting: Posting{Line: a.line.Line, Claim: a.line.Claim}}
+	if p := a.principal.Policy; p != nil {
+		out.weight = p.Weight
+	}
+	return out
+}
+
+func (a *attempt) result(res *exchange.Result, status int, kind string, body []byte) outcome {
+	out := a.outcome()
+	out.Result = &Result{
+		Line: a.line.Line, CustomID: a.line.CustomID, State: LineSucceeded, Status: status, Request: a.id,
+		Type: kind, Body: body, Usage: res.Usage, Cost: res.Cost, Ended: a.d.now(),
+	}
+	if status >= 400 {
+		out.Result.State = LineFailed
+	}
+	return out
+}
+
+// failed is the outcome of an error: the line waits, or has its result.
+func (a *attempt) failed(e *sluice.Error) outcome {
+	now := a.d.now()
+	if wait, ok := waits(e, now, a.job.Deadline); ok {
+		out := a.outcome()
+		out.refused, out.Due = e, now.Add(wait)
+		return out
+	}
+	var o wire.ErrorOptions
+	if p := a.principal.Policy; p != nil {
+		o.Budget402 = p.Budget402
+	}
+	status, _, body := wire.Error(a.job.Op.Dialect(), e, a.id, o)
+	out := a.result(&exchange.Result{}, status, "", body)
+	out.Result.State = LineFailed
+	return out
+}
+
+// waits reports whether what a line was refused for passes before the deadline, and how
+// long it waits for that.
+func waits(e *sluice.Error, now, deadline time.Time) (time.Duration, bool) {
+	wait := e.RetryAfter
+	switch e.Kind {
+	case sluice.KindRateLimited, sluice.KindOverloaded:
+		if e.Reason == sluice.NeverFits || e.Reason == sluice.HookFailed {
+			return 0, false
+		}
+		wait = min(wait, mostWait)
+	case sluice.KindBudgetExhausted: // a window that begins anew
+		if e.Reason == sluice.BudgetHeld {
+			wait = min(wait, mostWait)
+			break
+		}
+		if e.Refusal != nil && !e.Refusal.Reset.IsZero() {
+			wait = e.Refusal.Reset.Sub(now)
+		}
+		if wait <= 0 || !now.Add(wait).Before(deadline) {
+			return 0, false
+		}
+	default:
+		return 0, false
+	}
+	return max(wait, leastWait), true
+}

@@ -1,0 +1,118 @@
+package jobs
+
+import (
+	"context"
+	"time"
+
+	"sluice"
+)
+
+// Store keeps files, jobs and lines. Every method is one transaction: all of it or
+// nothing. Errors that a caller can act on are *sluice.Error: KindNotFound for what is not
+// there or is another tenant's, KindConflict for what the state of it does not allow,
+// KindRateLimited for what a bound of the tenant's does not.
+type Store interface {
+	FileStore
+	JobStore
+	LineStore
+}
+
+// FileStore keeps files. A tenant's id is in every question.
+type FileStore interface {
+	// PutFile begins a file, which is not ready.
+	PutFile(ctx context.Context, f File) error
+	// PutChunk adds chunk n, from 0, of a file that is not ready. bound is what all of the
+	// tenant's files may have together; 0 is no bound.
+	PutChunk(ctx context.Context, t sluice.TenantID, id FileID, n int, body []byte, bound int64) error
+	// SealFile ends the writing of a file, whose name, purpose, expiry and readiness are as
+	// f says.
+	SealFile(ctx context.Context, f File) error
+	File(ctx context.Context, t sluice.TenantID, id FileID) (File, error)
+	// Files are those that are ready and neither hidden nor over at now; one more than
+	// q.Limit tells that there is another page.
+	Files(ctx context.Context, q FileQuery, now time.Time) ([]File, error)
+	// Chunk reads chunk n of a file; a chunk that is not there is KindNotFound.
+	Chunk(ctx context.Context, t sluice.TenantID, id FileID, n int) ([]byte, error)
+	DropFile(ctx context.Context, t sluice.TenantID, id FileID) error
+}
+
+// JobStore keeps jobs.
+type JobStore interface {
+	// PutJob adds a job, unless its tenant has b.TenantJobs that have not ended.
+	PutJob(ctx context.Context, j *Job, b Bounds) error
+	// Job reads one; an empty tenant reads anybody's.
+	Job(ctx context.Context, t sluice.TenantID, id JobID) (Job, error)
+	// Jobs are a page; one more than q.Limit tells that there is another.
+	Jobs(ctx context.Context, q JobQuery) ([]Job, error)
+	// OpenJobs are those of all tenants that have not ended, oldest first.
+	OpenJobs(ctx context.Context, limit int) ([]Job, error)
+	// LeaseJob gives an owner the steps of a job that one takes alone, validation and the
+	// writing of its files, until a time. The fence rises with each owner; ok is false while
+	// another has it.
+	LeaseJob(ctx context.Context, id JobID, owner string, now, until time.Time) (fence int64, ok bool, err error)
+	// SaveJob replaces what is known of a job that is in the state was, but its Counts,
+	// Usage and Cost. A fence other than 0 must be that of its last lease. ok is false where
+	// either is not so. A job that ends gives back what it held of its tenant's bounds, and
+	// its output and errors become ready.
+	SaveJob(ctx context.Context, j *Job, was State, fence int64) (ok bool, err error)
+	// DropJob deletes a job that has ended, and its results.
+	DropJob(ctx context.Context, t sluice.TenantID, id JobID) error
+	// Sweep deletes a bounded number of what is over, and returns how many that were.
+	Sweep(ctx context.Context, s Sweep) (deleted int, err error)
+}
+
+// Sweep says what is over.
+type Sweep struct {
+	Now       time.Time // files whose time it is, answers that are gone, workers that are not alive
+	Abandoned time.Time // files that were begun before and have not been made ready
+	Forgotten time.Time // jobs whose results were gone before
+	Limit     int       // of each
+}
+
+// LineStore keeps lines and their results.
+type LineStore interface {
+	// ResetLines deletes the lines of a job that is validated again; ok as in SaveJob.
+	ResetLines(ctx context.Context, id JobID, fence int64) (ok bool, err error)
+	// PutLines adds lines, which wait, and renews the lease of the job; ok as in SaveJob. A tenant that would have more than
+	// bound is KindRateLimited; 0 is no bound.
+	PutLines(ctx context.Context, id JobID, fence int64, lines []Line, until time.Time, bound int) (ok bool, err error)
+	// Beat says that a worker lives until a time.
+	Beat(ctx context.Context, worker string, until time.Time) error
+	// Retire says that no worker but one is alive: no other process has the store.
+	Retire(ctx context.Context, but string) error
+	// Claim gives a worker up to limit lines of a job in progress: those that wait and are
+	// due, and those that a worker had who is not alive any more, whose request is voided.
+	// Each claim of a line has a higher number.
+	Claim(ctx context.Context, id JobID, worker string, now time.Time, limit int) ([]Line, error)
+	// Post takes what a worker made of lines of one job. A posting whose claim is not the
+	// line's any more changes nothing, voids its request, and is told as stale by its index.
+	Post(ctx context.Context, id JobID, now time.Time, posts []Posting) (stale []int, err error)
+	// EndLines gives all lines that wait the state, and those of workers that are not
+	// alive, whose requests are voided. It returns how many a worker still has.
+	EndLines(ctx context.Context, id JobID, now time.Time, as LineState) (running int, err error)
+	// Results are lines that have ended, by their number, after one; as many as limit and
+	// as maxBytes of bodies allow, but one at least.
+	Results(ctx context.Context, id JobID, after, limit int, maxBytes int64) ([]Result, error)
+	// DropLines deletes the lines and results of a job that has ended.
+	DropLines(ctx context.Context, id JobID) error
+}
+
+// Line is one line of a job.
+type Line struct {
+	Line     int   // from 1
+	At       int64 // where in the input it begins
+	Bytes    int   // without its line end
+	CustomID string
+	Claim    int64     // of the claim that gave it; 0 before the first
+	Lost     bool      // a worker that is not alive had it
+	Due      time.Time // it is not run before; zero is at once
+}
+
+// Posting is what became of a claimed line: a result, or that it goes back and waits.
+type Posting struct {
+	Line   int
+	Claim  int64
+	Result *Result   // nil gives the line back
+	Due    time.Time // of a line that is given back
+	Void   bool      // the request of a line that is given back was begun and is not to be billed
+}

@@ -1,0 +1,213 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+	"unicode/utf8"
+
+	"sluice"
+	"sluice/internal/wire"
+)
+
+// Submit takes a job. One whose kind is checked before it returns is in progress then, or
+// an error says which line is wrong and nothing is left of it.
+func (d *Desk) Submit(ctx context.Context, n NewJob) (Job, error) {
+	b := d.bounds()
+	j, err := d.newJob(&n, b)
+	if err != nil {
+		return Job{}, err
+	}
+	if _, err := d.File(ctx, j.Caller.Tenant, j.Input); err != nil {
+		return Job{}, err
+	}
+	if err := d.o.Store.PutJob(ctx, &j, *b); err != nil {
+		return Job{}, err
+	}
+	if j.Kind.inline() {
+		if err := d.checkNow(ctx, &j); err != nil {
+			d.forget(ctx, &j)
+			return Job{}, err
+		}
+	}
+	d.hurry()
+	return j, nil
+}
+
+// newJob is the job that is asked for, or what is wrong with it.
+func (d *Desk) newJob(n *NewJob, b *Bounds) (Job, error) {
+	if n.Window == 0 {
+		n.Window = b.Window
+	}
+	if n.Window < minWindow || n.Window > maxWindow {
+		return Job{}, sluice.Invalid("completion_window", "is %s: write one from %s to %s", n.Window, minWindow, maxWindow)
+	}
+	if n.Keep <= 0 {
+		n.Keep = b.KeepResults
+	}
+	if err := checkMetadata(n.Metadata); err != nil {
+		return Job{}, err
+	}
+	now := d.now()
+	j := Job{
+		ID: JobID(d.newID(kindPrefixes[n.Kind])), Kind: n.Kind, Caller: n.Caller, Terms: n.Terms,
+		Endpoint: n.Endpoint, Op: n.Op, Input: n.Input, Metadata: maps.Clone(n.Metadata),
+		Window: n.Window, Created: now, Deadline: now.Add(n.Window), Keep: n.Keep,
+	}
+	j.Caller.Policy = nil
+	j.Terms.Header = wire.RequestHeader(n.Terms.Header)
+	size := 0
+	for name, values := range j.Terms.Header {
+		size += len(name)
+		for _, v := range values {
+			size += len(v)
+		}
+	}
+	if size > maxHeaderBytes {
+		return Job{}, sluice.Invalid("headers", "have %d bytes that would be kept with the job, the bound is %d", size, maxHeaderBytes)
+	}
+	return j, nil
+}
+
+func checkMetadata(m map[string]string) error {
+	if len(m) > MaxMetadata {
+		return sluice.Invalid("metadata", "has %d keys: write at most %d", len(m), MaxMetadata)
+	}
+	for k, v := range m {
+		switch {
+		case k == "" || len(k) > MaxMetadataKey || !utf8.ValidString(k):
+			return sluice.Invalid("metadata", "has the key %q: write 1 to %d bytes", cut(k), MaxMetadataKey)
+		case len(v) > MaxMetadataText || !utf8.ValidString(v):
+			return sluice.Invalid("metadata."+k, "has %d bytes: write at most %d", len(v), MaxMetadataText)
+		}
+	}
+	return nil
+}
+
+// checkNow checks the input of a job before its client is answered.
+func (d *Desk) checkNow(ctx context.Context, j *Job) error {
+	fence, ok, err := d.o.Store.LeaseJob(ctx, j.ID, d.worker+"/"+string(j.ID), d.now(), d.now().Add(d.bounds().Lease))
+	if err != nil || !ok {
+		return busy(err)
+	}
+	if ok, err = d.validate(ctx, j, fence); err != nil || !ok {
+		return busy(err)
+	}
+	if j.State == Failed {
+		within := ""
+		if j.Kind == MessageBatch {
+			within = "requests"
+		}
+		return refusal(j.Problems[0], within)
+	}
+	return nil
+}
+
+func busy(err error) error {
+	if err != nil {
+		return err
+	}
+	return &sluice.Error{Kind: sluice.KindOverloaded, Reason: sluice.NotReady, RetryAfter: time.Second, Msg: "the batch was taken over while it was checked", Hint: "send it again"}
+}
+
+// forget deletes a job whose client is told that there is none.
+func (d *Desk) forget(ctx context.Context, j *Job) {
+	ctx = context.WithoutCancel(ctx)
+	if !j.State.Ended() {
+		was := j.State
+		j.State, j.Ended, j.ResultsExpire = Failed, d.now(), d.now()
+		if ok, err := d.o.Store.SaveJob(ctx, j, was, 0); err != nil || !ok {
+			return // its deadline ends it
+		}
+	}
+	_ = d.o.Store.DropJob(ctx, j.Caller.Tenant, j.ID) // else it is swept
+}
+
+// Job is what is known of a job.
+func (d *Desk) Job(ctx context.Context, t sluice.TenantID, id JobID) (Job, error) {
+	j, err := d.o.Store.Job(ctx, t, id)
+	if err == nil && t == "" {
+		return Job{}, notFound("id", "batch")
+	}
+	return j, err
+}
+
+// Jobs is a page of jobs, newest first, and whether there is another.
+func (d *Desk) Jobs(ctx context.Context, q JobQuery) (page []Job, more bool, err error) {
+	if q.Limit <= 0 {
+		q.Limit = 20
+	}
+	q.Limit = min(q.Limit, 1000)
+	page, err = d.o.Store.Jobs(ctx, q)
+	if len(page) > q.Limit {
+		page, more = page[:q.Limit], true
+	}
+	return page, more, err
+}
+
+// Cancel has no further line of a job begin. Those that run have Bounds.CancelGrace to
+// finish. One that is being cancelled is left as it is; one that has ended, or has only
+// its files left to write, is KindConflict.
+func (d *Desk) Cancel(ctx context.Context, t sluice.TenantID, id JobID) (Job, error) {
+	for {
+		j, err := d.Job(ctx, t, id)
+		if err != nil || j.State == Cancelling {
+			return j, err
+		}
+		if !Follows(j.State, Cancelling) {
+			return j, &sluice.Error{
+				Kind: sluice.KindConflict, Reason: sluice.InvalidRequest, Param: "id",
+				Msg: fmt.Sprintf("names a batch that is %s and cannot be cancelled", j.State),
+			}
+		}
+		was := j.State
+		j.State, j.Cancelling = Cancelling, d.now()
+		ok, err := d.o.Store.SaveJob(ctx, &j, was, 0)
+		if err != nil {
+			return j, err
+		}
+		if ok {
+			d.hurry()
+			return d.Job(ctx, t, id)
+		}
+	}
+}
+
+// DeleteJob deletes a job that has ended, and its results; others are KindConflict.
+func (d *Desk) DeleteJob(ctx context.Context, t sluice.TenantID, id JobID) error {
+	j, err := d.Job(ctx, t, id)
+	if err != nil {
+		return err
+	}
+	if !j.State.Ended() {
+		return &sluice.Error{
+			Kind: sluice.KindConflict, Reason: sluice.InvalidRequest, Param: "id",
+			Msg: fmt.Sprintf("names a batch that is %s", j.State), Hint: "cancel it, and delete it when it has ended",
+		}
+	}
+	return d.o.Store.DropJob(ctx, t, id)
+}
+
+// Answer is the result of an Async job. One that has not ended is KindConflict, one whose
+// results are gone KindNotFound.
+func (d *Desk) Answer(ctx context.Context, t sluice.TenantID, id JobID) (Result, error) {
+	j, err := d.Job(ctx, t, id)
+	if err != nil {
+		return Result{}, err
+	}
+	if j.Kind != Async || !j.ResultsExpire.IsZero() && !d.now().Before(j.ResultsExpire) {
+		return Result{}, notFound("id", "answer")
+	}
+	if !j.State.Ended() {
+		return Result{}, &sluice.Error{Kind: sluice.KindConflict, Reason: sluice.NotReady, Param: "id", Msg: "names a request that has not been answered yet"}
+	}
+	found, err := d.o.Store.Results(ctx, j.ID, 0, 1, 1)
+	if err == nil && len(found) == 0 {
+		err = notFound("id", "answer")
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	return found[0], nil
+}
