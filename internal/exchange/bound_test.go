@@ -83,6 +83,9 @@ var genBoundCase = rapid.Custom(func(t *rapid.T) boundCase {
 	c.policy.WarnDropped = true
 	c.policy.HardSpend = rapid.Bool().Draw(t, "hard")
 	c.policy.MaxOutput = sluice.Tokens(rapid.SampledFrom([]int{0, 100, 50_000}).Draw(t, "plan's bound"))
+	if rapid.IntRange(0, 3).Draw(t, "no budget") == 0 {
+		return c
+	}
 	c.policy.Limits[sluice.ScopeTenant] = []sluice.Limit{{Dimension: sluice.Spend, Window: sluice.PerDay, Amount: rapid.OneOf(rapid.Int64Range(1, 300_000_000), rapid.Int64Range(1, 2_000_000)).Draw(t, "budget")}}
 	return c
 })
@@ -131,11 +134,16 @@ func (t *turn) checkBound(rt *rapid.T, c *boundCase, a *attempt) {
 	if err != nil {
 		rt.Fatalf("%s became %s: %v", c.body, sent, err)
 	}
+	hard := c.policy.HardSpend && len(c.policy.Limits[sluice.ScopeTenant]) > 0
 	all := got.MaxOutput*t.choices() + got.Prediction // which a translation leaves out
 	switch {
 	case got.HasMaxOutput && all > held:
 		rt.Fatalf("%s became %s: that is %d, and %d are held", c.body, sent, all, held)
-	case c.policy.HardSpend && got.MaxOutput == 0:
+	case !h.HasMaxOutput && a.place.Backend.Context > t.plan.work.InputBound && got.MaxOutput > max(1, a.place.Backend.Context-t.plan.work.InputBound, (a.place.Backend.Context-t.plan.work.Input)/2):
+		rt.Fatalf("%s became %s: with an input of up to %d that exceeds the context of %d", c.body, sent, t.plan.work.InputBound, a.place.Backend.Context)
+	case a.to == nil && !h.HasMaxOutput && got.HasMaxOutput && c.policy.MaxOutput == 0 && !hard:
+		rt.Fatalf("%s became %s: nothing relies on a bound", c.body, sent)
+	case hard && got.MaxOutput == 0:
 		rt.Fatalf("%s became %s: nothing bounds it", c.body, sent)
 	case a.place.Backend.MaxOutput > 0 && got.MaxOutput > a.place.Backend.MaxOutput:
 		rt.Fatalf("%s became %s: the backend writes at most %d", c.body, sent, a.place.Backend.MaxOutput)
@@ -145,7 +153,7 @@ func (t *turn) checkBound(rt *rapid.T, c *boundCase, a *attempt) {
 	if e := c.engines[a.place.Backend.ID]; got.HasMaxOutput && e != "" && e != "vllm" && got.MaxParam != "max_tokens" && !strings.Contains(string(sent), `"max_tokens":`) {
 		rt.Fatalf("%s became %s, whose bound %s may not know", c.body, sent, e)
 	}
-	if c.policy.HardSpend {
+	if hard {
 		w := t.plan.work
 		w.OutputBound = all
 		if need := c.prices.HardHold(w); a.place.HeldSpend < need || int64(a.place.HeldSpend) > c.policy.Limits[sluice.ScopeTenant][0].Amount {

@@ -25,6 +25,7 @@ type plan struct {
 	work    sluice.Work
 	backend *route.Backend // whose model the estimate is for; nil if the model is unknown
 	least   sluice.Tokens  // the smallest output bound that is worth the request
+	relied  bool           // a hard budget relies on the output's bound
 }
 
 // call estimates the request and is what the engine is asked. The error refuses
@@ -38,6 +39,7 @@ func (t *turn) call() (engine.Call, *sluice.Error) {
 		m = m.Alone(t.shadow)
 	}
 	t.look(table, m)
+	t.plan.relied = t.hard() && t.budgeted(m)
 	t.plan.backend = Representative(table, m, h.Op.Dialect(), r.Principal.Policy, t.risk())
 	all := t.reach(table, m)
 	w := sluice.Work{InputBound: all.input}
@@ -61,7 +63,7 @@ func (t *turn) call() (engine.Call, *sluice.Error) {
 	if e := t.aboveCeiling(w.Input); e != nil {
 		return c, e
 	}
-	if h.ServerTools > 0 && h.ServerUses < 0 && t.hard() && t.budgeted(m) {
+	if h.ServerTools > 0 && h.ServerUses < 0 && t.plan.relied {
 		e := sluice.Invalid("", "the request has tools that the provider runs as often as it likes, and the budget of this key is hard")
 		e.Hint = "give each of them max_uses, or leave them out; or a plan with spend: soft, which lets what they cost show as debt"
 		return c, e
@@ -276,8 +278,9 @@ func (t *turn) unasked(all reach) sluice.Tokens {
 // maxOutput is the bound of one choice to write into the body, 0 to leave it as
 // the client wrote it. What a backend is asked for is never more than what is held,
 // nor than it can do. Where the client names no bound, one is named if a plan or a
-// hard budget relies on it; and a hard budget does not rely on a 0, which servers
-// read in several ways.
+// hard budget relies on it, and it leaves room for the input, since engines refuse what
+// exceeds their context; and a hard budget does not rely on a 0, which servers read in
+// several ways.
 func (t *turn) maxOutput(a *attempt) sluice.Tokens {
 	h, p := a.said, t.r.Principal.Policy
 	if !h.Op.Generates() || t.r.Free {
@@ -285,13 +288,28 @@ func (t *turn) maxOutput(a *attempt) sluice.Tokens {
 	}
 	per := max((t.bound(a)-h.Prediction)/t.choices(), 1)
 	per = min(per, mostOutput(a.place.Backend))
+	if !t.r.Head.HasMaxOutput {
+		per = min(per, t.room(a.place.Backend))
+	}
 	switch {
-	case h.HasMaxOutput && h.MaxOutput == 0 && t.hard(), h.MaxOutput > per:
+	case h.HasMaxOutput && h.MaxOutput == 0 && t.plan.relied, h.MaxOutput > per:
 		return per
-	case !h.HasMaxOutput && (t.hard() || p != nil && p.MaxOutput > 0 || t.capped()):
+	case !h.HasMaxOutput && (t.plan.relied || p != nil && p.MaxOutput > 0 || t.capped()):
 		return per
 	}
 	return 0
+}
+
+// room is the output for which a backend's context has room beside the input: what is
+// left by the input's bound, or, of a prompt whose bound comes near to the context or
+// exceeds it, half of what the estimate leaves. It is 1 at least: what has no room is
+// the backend's to refuse.
+func (t *turn) room(b *route.Backend) sluice.Tokens {
+	if b.Context <= 0 {
+		return believedMaxOutput
+	}
+	w := &t.plan.work
+	return max(b.Context-w.InputBound, (b.Context-w.Input)/2, 1)
 }
 
 // capped reports whether the policy bounds the output of one request.
