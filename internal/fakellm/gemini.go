@@ -260,8 +260,12 @@ func (in *geminiBody) messages() (out []obj) {
 func (in *geminiBody) tools() (out []obj) {
 	for _, t := range in.Tools {
 		for _, f := range t.Functions {
-			if len(f.Schema) == 0 {
+			switch {
+			case len(f.Schema) > 0:
+			case len(f.Parameters) > 0:
 				f.Schema = lowered(f.Parameters)
+			default:
+				f.Schema = json.RawMessage(`{"type":"object"}`)
 			}
 			out = append(out, obj{"name": f.Name, "input_schema": f.Schema})
 		}
