@@ -20,6 +20,9 @@ func (e *Engine) Progress(now time.Time, id sluice.RequestID, u sluice.Usage) Di
 		return Directive{Stop: true}
 	}
 	r.expires = now.Add(e.ttl(r))
+	if r.call.Free { // nothing is generated for it
+		return Directive{}
+	}
 	e.correct(now, r, u, false)
 	r.place.Progressed(now, &r.taken, u.OutputTotal(), r.call.Choices)
 	if !r.begun && r.call.Streaming {

@@ -138,6 +138,9 @@ func (t *turn) prepare(ctx context.Context, a *attempt) (req outgoing, ok bool) 
 		a.again = true
 		return req, false
 	}
+	if t.stored() {
+		return t.prepareStored(a), true
+	}
 	edit := t.edit(a)
 	path, header := t.address(a, &edit)
 	t.kept = t.kept || a.target.KeepsBody()
@@ -284,7 +287,11 @@ func (t *turn) whole(ctx context.Context, a *attempt, ans *upstream.Answer) {
 	if a.said.Op.Aside() {
 		t.head.Type = ans.Header.Get("Content-Type")
 	}
-	t.keeps(a)
+	if t.stored() {
+		t.toldStored(a)
+	} else {
+		t.keeps(a)
+	}
 	if t.hooks != nil {
 		if out = t.inspectAnswer(ctx, a, out); a.failure != nil {
 			return

@@ -45,8 +45,10 @@ func (t *turn) entry(a *attempt, u sluice.Usage, cost, high sluice.Nano) ledger.
 
 // record writes an entry to the journal and tells the hooks.
 func (t *turn) record(e *ledger.Entry) {
-	if err := t.x.o.Journal.Settle(*e); err != nil {
-		t.journalFailed("settle", err)
+	if !t.stored() {
+		if err := t.x.o.Journal.Settle(*e); err != nil {
+			t.journalFailed("settle", err)
+		}
 	}
 	h := &t.x.o.Hooks
 	if t.shadow != nil {

@@ -80,6 +80,11 @@ func (x *Exchange) Run(ctx context.Context, r *Request, c Client) (res Result) {
 	defer t.x.drains.leave(t)
 	defer t.recovered(&res)
 	defer func() { res.Risk = t.risk() }()
+	if t.stored() {
+		if e := t.recall(ctx); e != nil {
+			return t.refused(e, &admit.Refused{})
+		}
+	}
 	if e := t.inspect(ctx); e != nil {
 		return t.refused(e, &admit.Refused{})
 	}

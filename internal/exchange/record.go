@@ -12,6 +12,9 @@ import (
 // journal records the attempt before the dial. Hard spend is not dispatched
 // without a record; others are while the journal cannot write.
 func (t *turn) journal(ctx context.Context, a *attempt) *sluice.Error {
+	if t.stored() {
+		return nil
+	}
 	x, p := t.x, t.r.Principal.Policy
 	d := t.dispatch(a)
 	op, err := "begin", error(nil)

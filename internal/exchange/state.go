@@ -35,7 +35,7 @@ func paramOf(op wire.Operation, k route.StateKind) string {
 // What is another tenant's is told in the words of what does not exist.
 func (t *turn) locate(ctx context.Context) *sluice.Error {
 	refs := t.r.Head.Refs
-	if len(refs) == 0 {
+	if len(refs) == 0 || t.pin != nil {
 		return nil
 	}
 	f := stateful.Found{Unknown: &refs[0]}
@@ -88,7 +88,7 @@ func (t *turn) keeps(a *attempt) {
 		t.x.o.State.Keep(tenant, pin, refs)
 		a.renewed = true
 	}
-	t.x.o.State.Keep(tenant, pin, ids[a.kept:])
+	t.x.o.State.KeepOf(sluice.ModelID(t.r.Head.Model), tenant, pin, ids[a.kept:])
 	a.kept = len(ids)
 }
 

@@ -95,6 +95,9 @@ func (t *turn) held(a *attempt) sluice.Tokens {
 
 // checkpoint keeps how far an attempt is, and what a hard budget has held for it.
 func (t *turn) checkpoint(a *attempt, now time.Time) {
+	if t.stored() { // it is in no ledger
+		return
+	}
 	u := t.seen(a)
 	cost, high := t.price(a, u)
 	if row := a.billed(); a.heldTo > 0 && row != nil { // what may be written until the next is within the hold

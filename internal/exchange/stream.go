@@ -98,12 +98,16 @@ func (t *turn) begun(a *attempt) {
 	if a.content {
 		return
 	}
-	a.content, t.first = true, since(t.r.Arrived)
+	a.content = true
 	t.r.Body, a.body = nil, nil // there is no further attempt, and the stream may last
 	for _, x := range t.others.made {
 		x.Body = nil
 	}
 	a.times.first, a.times.firstSeen = since(a.times.sent), a.tap.Delivered()
+	if t.stored() { // it was generated before
+		return
+	}
+	t.first = since(t.r.Arrived)
 	if t.x.o.Hooks.FirstToken != nil && t.shadow == nil {
 		t.x.o.Hooks.FirstToken(a.place, t.first)
 	}

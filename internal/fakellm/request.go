@@ -47,8 +47,11 @@ type ask struct {
 	thinking                  bool
 	dimensions                int
 	base64                    bool
-	items                     int    // embeddings asked for
-	container                 string // that it runs in; empty for none
+	items                     int      // embeddings asked for
+	container                 string   // that it runs in; empty for none
+	background, unstored      bool     // of a response: it is not waited for, it is not stored
+	stored                    []obj    // the items of its request, as they are listed
+	shelved                   *shelved // where it is stored; nil if it is not
 
 	raw     int64 // o200k tokens of all text, framing and images
 	last    string
@@ -77,6 +80,8 @@ type body struct {
 	ToolChoice    json.RawMessage   `json:"tool_choice"`
 	Parallel      *bool             `json:"parallel_tool_calls"`
 	Container     json.RawMessage   `json:"container"`
+	Store         *bool             `json:"store"`
+	Background    bool              `json:"background"`
 	Thinking      *thinking         `json:"thinking"`
 	Temperature   json.RawMessage   `json:"temperature"`
 	TopP          json.RawMessage   `json:"top_p"`
@@ -147,6 +152,10 @@ func (s *Server) understand(sf surface, h http.Header, in *body) (*ask, *refusal
 	}
 	a := &ask{surface: sf, asked: in.Model, stream: in.Stream, choices: 1, dimensions: in.Dimensions, base64: in.Encoding == "base64"}
 	if sf == surfaceResponses {
+		a.background, a.unstored = in.Background, in.Store != nil && !*in.Store
+		if !a.unstored {
+			a.stored = storedInput(in.Input, s.mint())
+		}
 		in.items()
 	}
 	if o := in.StreamOptions; o != nil {

@@ -32,7 +32,10 @@ func newResponses(s *sink, a *ask, id string) *responses {
 func (v *responses) event(kind string, o obj) {
 	o["type"], o["sequence_number"] = kind, v.next
 	v.next++
-	v.s.event(kind, marshal(o))
+	data := marshal(o)
+	v.s.event(kind, data)
+	whole, _ := o["response"].(obj)
+	v.a.shelved.note(kind, data, whole)
 }
 
 // frame is the response as far as it has come.
@@ -42,9 +45,9 @@ func (v *responses) frame(status string) obj {
 		output = []obj{}
 	}
 	o := obj{
-		"id": v.id, "object": "response", "created_at": v.created, "model": v.model, "status": status, "background": false,
+		"id": v.id, "object": "response", "created_at": v.created, "model": v.model, "status": status, "background": v.a.background,
 		"error": nil, "incomplete_details": nil, "instructions": nil, "max_output_tokens": nil, "metadata": obj{}, "output": output,
-		"parallel_tool_calls": true, "previous_response_id": nil, "store": true, "temperature": 1, "tool_choice": "auto", "tools": []obj{},
+		"parallel_tool_calls": true, "previous_response_id": nil, "store": !v.a.unstored, "temperature": 1, "tool_choice": "auto", "tools": []obj{},
 		"top_p": 1, "truncation": "disabled", "usage": nil, "text": obj{"format": obj{"type": "text"}}, "reasoning": obj{"effort": nil, "summary": nil},
 	}
 	if v.a.b.Tier != "" {
@@ -54,7 +57,11 @@ func (v *responses) frame(status string) obj {
 }
 
 func (v *responses) open(tally) {
-	v.event("response.created", obj{"response": v.frame("in_progress")})
+	if v.a.background { // that it was created has been told
+		v.next = 2
+	} else {
+		v.event("response.created", obj{"response": v.frame("in_progress")})
+	}
 	v.event("response.in_progress", obj{"response": v.frame("in_progress")})
 }
 
@@ -172,6 +179,12 @@ func (v *responses) usage(t tally) obj {
 }
 
 func (v *responses) fail(kind, msg string) {
+	if v.a.background {
+		o := v.frame("failed")
+		o["error"] = obj{"code": kind, "message": msg}
+		v.event("response.failed", obj{"response": o})
+		return
+	}
 	v.event("error", obj{"code": kind, "message": msg, "param": nil})
 }
 
@@ -190,7 +203,9 @@ func (v *responses) whole(contents []content, reason string, t tally) any {
 	for _, k := range c.calls {
 		add("function_call", "fc_", obj{"call_id": k.id, "name": k.name, "arguments": k.args, "status": "completed"})
 	}
-	return v.ended(reason, t)
+	o := v.ended(reason, t)
+	v.a.shelved.whole(o)
+	return o
 }
 
 // items takes a Responses body's own members to where the others are: its items as

@@ -36,6 +36,8 @@ type Server struct {
 	started    time.Time
 	containers containers
 	batches    batches
+	shelf      *shelf
+	shelfDown  atomic.Int64 // requests that ask for stored answers and fail
 
 	recordMu sync.Mutex
 	record   int
@@ -63,7 +65,7 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{
 		count: c, words: newVocabulary(c), seed: mix(o.Seed), strict: o.Strict, key: o.APIKey, access: o.Access,
-		byName: map[string]*model{}, script: newDirector(mix(o.Seed + 1)), record: o.Record, started: time.Now(),
+		byName: map[string]*model{}, script: newDirector(mix(o.Seed + 1)), record: o.Record, started: time.Now(), shelf: newShelf(),
 	}
 	for _, m := range o.Models {
 		if m.Name == "" || s.byName[m.Name] != nil {
@@ -101,6 +103,7 @@ func (s *Server) routes() {
 		s.mux.HandleFunc("POST "+version+"/models/{rest...}", s.askGemini)
 	}
 	s.mux.HandleFunc("GET /v1beta/models", s.listGemini)
+	s.shelfRoutes()
 	for path, answer := range asides {
 		s.mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) { s.aside(w, r, answer) })
 	}
@@ -124,6 +127,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.Serve
 func (s *Server) Close() {
 	s.batches.close()
 	s.batches.work.Wait()
+	s.shelf.close()
 	for _, m := range s.models {
 		if m.pace != nil {
 			m.pace.close()
@@ -222,6 +226,16 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request, sf surface, words 
 		return
 	}
 	a, refused := s.read(sf, r, raw)
+	if refused == nil && sf == surfaceResponses && !a.b.unanswered() {
+		s.shelve(t, a)
+	}
+	if refused == nil && a.shelved != nil && a.background {
+		s.behind(t, a)
+		return
+	}
+	if a != nil {
+		defer a.shelved.end()
+	}
 	t.run(a, refused)
 	if early {
 		_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, maxBody))

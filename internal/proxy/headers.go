@@ -87,11 +87,11 @@ func (c *call) request(body []byte) (*exchange.Request, error) {
 	c.principal.User = sluice.UserID(head.User)
 	req := &exchange.Request{
 		ID: c.sink.id, Arrived: c.arrived, Principal: c.principal, Head: head, Body: body, Header: h,
-		MaxWait: -1, Free: c.op.Counts(),
+		MaxWait: -1, Free: c.op.Counts() || c.op.Stored(),
 	}
 	if p := c.principal.Policy; p != nil {
 		req.Class = p.Class
-		if !p.Allows(sluice.ModelID(head.Model)) {
+		if !c.op.Stored() && !p.Allows(sluice.ModelID(head.Model)) {
 			return nil, &sluice.Error{Kind: sluice.KindForbidden, Reason: sluice.ModelNotAllowed, Param: "model", Msg: "is not allowed for this key", Hint: "GET /v1/models lists what is"}
 		}
 	}

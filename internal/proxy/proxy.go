@@ -115,6 +115,7 @@ func (p *Proxy) Handler() http.Handler {
 			p.handle(w, r, op, prefer(op), wrongMethod(http.MethodPost))
 		})
 	}
+	p.serveStored(mux)
 	mux.HandleFunc("GET /v1/models", p.unread((*call).listModels))
 	mux.HandleFunc("GET /v1/models/{id...}", p.unread((*call).oneModel))
 	for _, version := range geminiVersions {

@@ -342,6 +342,7 @@ func (r *rig) want(o sluice.Outcome, reason sluice.Reason, status int) Record {
 
 // ask is one request of a client.
 type ask struct {
+	method string // default POST; another has no body
 	path   string // default /v1/chat/completions
 	body   string // default a chat of model m
 	stream bool
@@ -367,7 +368,13 @@ func (r *rig) request(a ask) *http.Request {
 	if a.ctx == nil {
 		a.ctx = r.t.Context()
 	}
-	req, err := http.NewRequestWithContext(a.ctx, "POST", "http://gateway"+a.path, strings.NewReader(a.body))
+	if a.method == "" {
+		a.method = "POST"
+	}
+	if a.method != "POST" {
+		a.body = ""
+	}
+	req, err := http.NewRequestWithContext(a.ctx, a.method, "http://gateway"+a.path, strings.NewReader(a.body))
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -236,7 +236,7 @@ func (s *sink) fail(e *sluice.Error, head *exchange.Head) {
 
 // errorEvent is how the client of a stream is told of an error.
 func (s *sink) errorEvent(e *sluice.Error, head *exchange.Head) []byte {
-	if s.c.op != wire.Responses {
+	if s.c.op != wire.Responses && s.c.op != wire.ResponseGet {
 		return wire.ErrorEvent(s.c.dialect, e, s.id)
 	}
 	next := int64(0)

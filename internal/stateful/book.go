@@ -17,7 +17,7 @@ type book struct {
 	free    []int32
 	shelves map[sluice.TenantID]*shelf
 	largest largest // all shelves
-	places  map[route.Pin]*place
+	places  map[origin]*place
 	dropped []Record // by the last call of put, to make room
 }
 
@@ -39,16 +39,22 @@ type shelf struct {
 	at             int // in the heap
 }
 
-// place is a pin and how many entries are there.
+// origin is where something is kept, and the model by which it was made.
+type origin struct {
+	pin   route.Pin
+	model sluice.ModelID
+}
+
+// place is a origin and how many entries are there.
 type place struct {
-	pin route.Pin
-	n   int
+	origin
+	n int
 }
 
 func newBook(perTenant, total int) *book {
 	return &book{
 		perTenant: perTenant, total: total,
-		marks: make(map[Mark]int32), entries: make([]entry, 1), shelves: make(map[sluice.TenantID]*shelf), places: make(map[route.Pin]*place),
+		marks: make(map[Mark]int32), entries: make([]entry, 1), shelves: make(map[sluice.TenantID]*shelf), places: make(map[origin]*place),
 	}
 }
 
@@ -56,10 +62,10 @@ func newBook(perTenant, total int) *book {
 func (b *book) len() int { return len(b.entries) - 1 - len(b.free) }
 
 // find is where a tenant's mark is kept, nil if that is not known.
-func (b *book) find(now time.Time, t sluice.TenantID, m Mark) *route.Pin {
+func (b *book) find(now time.Time, t sluice.TenantID, m Mark) *origin {
 	for i := b.marks[m]; i != 0; i = b.entries[i].next {
 		if e := &b.entries[i]; e.shelf.tenant == t && e.until > now.UnixMicro() {
-			return &e.place.pin
+			return &e.place.origin
 		}
 	}
 	return nil
@@ -107,6 +113,18 @@ func (b *book) put(now time.Time, r *Record, stored bool) (write, taken bool) {
 	return !stored, true
 }
 
+// forget takes a tenant's entry of a mark away, and tells what it was.
+func (b *book) forget(t sluice.TenantID, m Mark) (r Record, ok bool) {
+	for i := b.marks[m]; i != 0; i = b.entries[i].next {
+		if b.entries[i].shelf.tenant == t {
+			r = b.record(i)
+			b.remove(i)
+			return r, true
+		}
+	}
+	return r, false
+}
+
 // at is the entry of a record's mark at its place, whose ever it is; 0 if there is none.
 func (b *book) at(r *Record) int32 {
 	for i := b.marks[r.Mark]; i != 0; i = b.entries[i].next {
@@ -144,10 +162,11 @@ func (b *book) add(r *Record) (i int32) {
 		b.shelves[r.Tenant] = s
 		heap.Push(&b.largest, s)
 	}
-	p := b.places[r.Pin]
+	at := origin{r.Pin, r.Model}
+	p := b.places[at]
 	if p == nil {
-		p = &place{pin: r.Pin}
-		b.places[r.Pin] = p
+		p = &place{origin: at}
+		b.places[at] = p
 	}
 	p.n++
 	b.entries[i] = entry{mark: r.Mark, shelf: s, place: p, until: r.Until.UnixMicro(), next: b.marks[r.Mark]}
@@ -195,7 +214,7 @@ func (b *book) sweep(now time.Time) {
 
 func (b *book) record(i int32) Record {
 	e := &b.entries[i]
-	return Record{Mark: e.mark, Tenant: e.shelf.tenant, Pin: e.place.pin, Until: time.UnixMicro(e.until).UTC()}
+	return Record{Mark: e.mark, Tenant: e.shelf.tenant, Pin: e.place.pin, Model: e.place.model, Until: time.UnixMicro(e.until).UTC()}
 }
 
 // remove forgets an entry, and a tenant and a place that have no other.
@@ -219,7 +238,7 @@ func (b *book) remove(i int32) {
 		heap.Fix(&b.largest, s.at)
 	}
 	if e.place.n--; e.place.n == 0 {
-		delete(b.places, e.place.pin)
+		delete(b.places, e.place.origin)
 	}
 	b.entries[i] = entry{}
 	b.free = append(b.free, i)

@@ -111,8 +111,8 @@ func check(t *rapid.T, b *book) {
 	if n != b.len() || chained != n || n > b.total {
 		t.Fatalf("%d entries on shelves, %d by mark, %d in all, bound %d", n, chained, b.len(), b.total)
 	}
-	for pin, p := range b.places {
-		if p.n != places[pin] {
+	for at, p := range b.places {
+		if pin := at.pin; p.n != places[pin] {
 			t.Fatalf("%v has %d entries and says %d", pin, places[pin], p.n)
 		}
 	}
@@ -138,7 +138,7 @@ func TestBookAgrees(t *testing.T) {
 			for _, tenant := range tenants {
 				for id := range 6 {
 					got, want := b.find(now, tenant, mark(id)), n.find(now, tenant, mark(id))
-					if (got == nil) != (want == nil) || got != nil && *got != *want {
+					if (got == nil) != (want == nil) || got != nil && got.pin != *want {
 						t.Fatalf("%s finds %d at %v, want %v", tenant, id, got, want)
 					}
 				}

@@ -9,6 +9,10 @@
 //
 //	Keep(tenant, place, ids)   an answer with them is being delivered
 //	Find(tenant, ids)          the one place where all of them are, or which of them is unknown
+//	Forget(tenant, ids)        they were deleted there
+//
+// Beside the place stands the model that was asked for when an id was made ([Keeper.KeepOf]):
+// what is asked of the id alone, without a model, is asked under that.
 //
 // What is remembered of an id is a [Mark], a hash of its kind and itself: nobody can read
 // ids out of the memory or the store, and none is longer than another.

@@ -114,15 +114,19 @@ func (k *Keeper) take(now time.Time, r *Record) {
 // delivered, or a request that refers to them was served there. Owned counts those that
 // are another tenant's, and stay that.
 func (k *Keeper) Keep(t sluice.TenantID, pin route.Pin, ids []route.State) (owned int) {
+	return k.KeepOf("", t, pin, ids)
+}
+
+// KeepOf is Keep of what was made for a request for a model, which Find then tells.
+func (k *Keeper) KeepOf(m sluice.ModelID, t sluice.TenantID, pin route.Pin, ids []route.State) (owned int) {
 	if len(ids) == 0 {
 		return 0
 	}
 	now := time.Now()
 	var ops []Op
 	k.mu.Lock()
-	r := Record{Tenant: t, Pin: pin, Until: now.Add(k.keep)}
 	for _, id := range ids {
-		r.Mark = MarkOf(id)
+		r := Record{Mark: MarkOf(id), Tenant: t, Pin: pin, Model: m, Until: now.Add(k.keep)}
 		write, taken := k.book.put(now, &r, false)
 		if !taken {
 			owned++
@@ -139,8 +143,22 @@ func (k *Keeper) Keep(t sluice.TenantID, pin route.Pin, ids []route.State) (owne
 	return owned
 }
 
+// Forget forgets a tenant's ids: what they stood for is no longer kept.
+func (k *Keeper) Forget(t sluice.TenantID, ids []route.State) {
+	var ops []Op
+	k.mu.Lock()
+	for _, id := range ids {
+		if r, ok := k.book.forget(t, MarkOf(id)); ok {
+			ops = append(ops, Op{Record: r, Drop: true})
+		}
+	}
+	k.mu.Unlock()
+	k.write(ops)
+}
+
 // due reports whether the store is to be told of a record: it is new, or a sixteenth of its
-// time has gone since the store was told. REQUIRES: mu is held.
+// time has gone since the store was told. The record is then of the model that made it
+// first. REQUIRES: mu is held.
 func (k *Keeper) due(r *Record) bool {
 	for i := k.book.marks[r.Mark]; i != 0; i = k.book.entries[i].next {
 		e := &k.book.entries[i]
@@ -150,7 +168,7 @@ func (k *Keeper) due(r *Record) bool {
 		if e.until-e.told < (k.keep / 16).Microseconds() {
 			return false
 		}
-		e.told = e.until
+		e.told, r.Model = e.until, e.place.model
 	}
 	return true
 }
@@ -179,10 +197,11 @@ func signal(c chan struct{}) {
 
 // Found is where ids of a request are.
 type Found struct {
-	Pin     *route.Pin   // the place of those that are known; nil if none is
-	Unknown *route.State // the first that is not the tenant's, nil if all are
-	Owned   bool         // some such is another tenant's
-	Split   *route.State // the first that is kept at another place than one before it, nil if all are at one
+	Pin     *route.Pin     // the place of those that are known; nil if none is
+	Model   sluice.ModelID // that was asked for when the first of them was made; empty where that is not known
+	Unknown *route.State   // the first that is not the tenant's, nil if all are
+	Owned   bool           // some such is another tenant's
+	Split   *route.State   // the first that is kept at another place than one before it, nil if all are at one
 }
 
 // Find is where ids are kept for a tenant. Where other replicas write to the store, one
@@ -201,16 +220,16 @@ func (k *Keeper) find(t sluice.TenantID, ids []route.State) (f Found) {
 	defer k.mu.Unlock()
 	for i := range ids {
 		m := MarkOf(ids[i])
-		pin, owned := k.book.find(now, t, m), k.book.owned(now, m)
+		at, owned := k.book.find(now, t, m), k.book.owned(now, m)
 		switch {
-		case pin == nil:
+		case at == nil:
 			f.Owned = f.Owned || owned
 			if f.Unknown == nil {
 				f.Unknown = &ids[i]
 			}
 		case f.Pin == nil:
-			f.Pin = pin
-		case *f.Pin != *pin && f.Split == nil:
+			f.Pin, f.Model = &at.pin, at.model
+		case *f.Pin != at.pin && f.Split == nil:
 			f.Split = &ids[i]
 		}
 	}

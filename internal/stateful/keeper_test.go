@@ -292,3 +292,30 @@ func TestBoundsOfTheStore(t *testing.T) {
 		k.Close()
 	})
 }
+
+// The model that was asked for when an id was made is known as long as the id is, and after
+// a restart; what refers to it changes nothing of that. What is deleted is forgotten.
+func TestKeeperModelAndForget(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		store := &table{rows: map[spot]row{}}
+		k := start(t, Options{Store: store, Keep: time.Hour})
+		k.KeepOf("fast", "a", here, file("1"))
+		for range 20 { // until the store is told again
+			time.Sleep(10 * time.Minute)
+			k.Keep("a", here, file("1"))
+		}
+		k.Close()
+		k = start(t, Options{Store: store, Keep: time.Hour})
+		if f := k.Find(t.Context(), "a", file("1")); f.Pin == nil || f.Model != "fast" {
+			t.Errorf("found %+v, want what was made by fast", f)
+		}
+		k.Forget("b", file("1"))
+		wantAt(t, k, "a", "1", &here)
+		k.Forget("a", file("1"))
+		wantAt(t, k, "a", "1", nil)
+		k.Close()
+		if n := store.len(); n != 0 {
+			t.Errorf("the store has %d rows of what was forgotten", n)
+		}
+	})
+}

@@ -39,7 +39,8 @@ type Record struct {
 	Mark   Mark
 	Tenant sluice.TenantID
 	Pin    route.Pin
-	Until  time.Time // when it is forgotten unless it is used
+	Model  sluice.ModelID // that was asked for when it was made; empty where that is not known
+	Until  time.Time      // when it is forgotten unless it is used
 }
 
 // Op is one change of what a store has.

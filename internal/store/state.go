@@ -13,10 +13,10 @@ var _ stateful.Store = (*DB)(nil)
 
 // Of two tenants that claim one mark at one place the first has it, until its time is
 // over.
-const keepState = `INSERT INTO kept_state (mark, provider, backend, site, credential, tenant, until_us, seq)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+const keepState = `INSERT INTO kept_state (mark, provider, backend, site, credential, tenant, until_us, seq, model)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $10)
 ON CONFLICT (mark, provider, backend, site, credential) DO UPDATE
-SET tenant = excluded.tenant, until_us = excluded.until_us, seq = excluded.seq
+SET tenant = excluded.tenant, until_us = excluded.until_us, seq = excluded.seq, model = excluded.model
 WHERE kept_state.tenant = excluded.tenant AND kept_state.until_us < excluded.until_us OR kept_state.until_us <= $9`
 
 const dropState = `DELETE FROM kept_state
@@ -45,7 +45,7 @@ func (db *DB) WriteState(ctx context.Context, now time.Time, ops []stateful.Op) 
 			if ops[i].Drop {
 				_, err = tx.ExecContext(ctx, dropState, where...)
 			} else {
-				_, err = keep.ExecContext(ctx, append(where, r.Until.UnixMicro(), seq, now.UnixMicro())...)
+				_, err = keep.ExecContext(ctx, append(where, r.Until.UnixMicro(), seq, now.UnixMicro(), string(r.Model))...)
 			}
 			if err != nil {
 				return err
@@ -65,7 +65,7 @@ func (db *DB) ReadState(ctx context.Context, after int64, now time.Time, f func(
 		if err := tx.QueryRowContext(ctx, "SELECT value FROM meta WHERE name = 'state_seq'").Scan(&at); err != nil || at <= after {
 			return err
 		}
-		rows, err := tx.QueryContext(ctx, "SELECT mark, provider, backend, site, credential, tenant, until_us FROM kept_state WHERE seq > $1 AND until_us > $2 ORDER BY seq, mark", after, now.UnixMicro())
+		rows, err := tx.QueryContext(ctx, "SELECT mark, provider, backend, site, credential, tenant, model, until_us FROM kept_state WHERE seq > $1 AND until_us > $2 ORDER BY seq, mark", after, now.UnixMicro())
 		if err != nil {
 			return err
 		}
@@ -74,7 +74,7 @@ func (db *DB) ReadState(ctx context.Context, after int64, now time.Time, f func(
 			var r stateful.Record
 			var mark string
 			var until int64
-			if err := rows.Scan(&mark, &r.Pin.Provider, &r.Pin.Backend, &r.Pin.Site, &r.Pin.Key, &r.Tenant, &until); err != nil {
+			if err := rows.Scan(&mark, &r.Pin.Provider, &r.Pin.Backend, &r.Pin.Site, &r.Pin.Key, &r.Tenant, &r.Model, &until); err != nil {
 				return err
 			}
 			if r.Mark, err = stateful.ParseMark(mark); err != nil {

@@ -36,10 +36,15 @@ const (
 	Translations // of audio, into English
 	Moderations
 	Rerank
-	Responses     // OpenAI, streamed or not
+	Responses   // OpenAI, streamed or not
+	ResponseGet // what is asked of a stored answer, by its id
+	ResponseDelete
+	ResponseCancel
+	ResponseItems // what it answers to
 	NumOperations = iota
 
 	firstAside, lastAside = ImageGenerations, Rerank
+	firstStored           = ResponseGet
 )
 
 // operationInfo is one row of the table of operations.
@@ -71,6 +76,10 @@ var operations = [NumOperations]operationInfo{
 	Moderations:      {"moderations", OpenAI, "/moderations"},
 	Rerank:           {"rerank", OpenAI, "/rerank"},
 	Responses:        {"responses", OpenAI, "/responses"},
+	ResponseGet:      {"responses_get", OpenAI, "/responses/{id}"},
+	ResponseDelete:   {"responses_delete", OpenAI, "/responses/{id}"},
+	ResponseCancel:   {"responses_cancel", OpenAI, "/responses/{id}/cancel"},
+	ResponseItems:    {"responses_input_items", OpenAI, "/responses/{id}/input_items"},
 }
 
 // String is the operation's word in logs, metrics and the ledger.
@@ -117,11 +126,11 @@ func (o Operation) Surface() route.Needs {
 	switch o {
 	case Chat:
 		return route.NeedChat
-	case Responses:
+	case Responses, ResponseGet, ResponseDelete, ResponseCancel, ResponseItems:
 		return route.NeedResponses
 	}
 	return 0
 }
 
 // Streams reports whether the operation can be asked to stream.
-func (o Operation) Streams() bool { return o.Generates() }
+func (o Operation) Streams() bool { return o.Generates() || o == ResponseGet }

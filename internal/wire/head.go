@@ -63,6 +63,9 @@ type Head struct {
 	// an item is named by its id alone.
 	Store, Background, Items bool
 
+	// Query is what stands behind the path of a request of a stored answer.
+	Query string
+
 	// What For and Splice need.
 	base      sluice.Tokens // bound of text and template, without media
 	media     []media

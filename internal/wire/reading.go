@@ -38,6 +38,8 @@ func readingOf(op Operation) *reading {
 		return &asideReading
 	case op == Responses:
 		return &responsesReading
+	case op.Stored():
+		return &storedReading
 	}
 	switch op.Dialect() {
 	case Anthropic:

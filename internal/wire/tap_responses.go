@@ -52,6 +52,8 @@ func (t *Tap) responsesEvent(e Event) Step {
 	switch {
 	case l.err != nil:
 		return Step{Err: malformed(l.err)}
+	case failed && t.op.Stored(): // that is how it ended, and no failure of what asks for it
+		return Step{Out: e.Raw, Content: true, Terminal: true}
 	case f.err != nil:
 		return Step{Err: f.err}
 	case failed, kind == "error", string(e.Name) == "error":

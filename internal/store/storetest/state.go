@@ -37,7 +37,7 @@ func readState(t *testing.T, db *store.DB, after int64, now time.Time) (got []st
 func testStateRoundTrip(t *testing.T, fresh Fresh) {
 	db := Open(t, fresh(t), store.Options{})
 	a, b := kept("f1", "acme"), kept("f2", "acme")
-	b.Pin = route.Pin{Provider: "gpus", Backend: "gpu-a"}
+	b.Pin, b.Model = route.Pin{Provider: "gpus", Backend: "gpu-a"}, "fast"
 	must(t, db.WriteState(t.Context(), noon, []stateful.Op{a}))
 	must(t, db.WriteState(t.Context(), noon, []stateful.Op{b}))
 	got, at := readState(t, db, 0, noon)
