@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"bytes"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -9,19 +10,21 @@ import (
 
 // anthropicEvent is one event of a message's stream.
 type anthropicEvent struct {
-	Type    string          `json:"type"`
-	Index   int             `json:"index"`
-	Message anthropicAnswer `json:"message"`
-	Block   anthropicBlock  `json:"content_block"`
-	Delta   struct {
-		Type      string         `json:"type"`
-		Text      string         `json:"text"`
-		Thinking  string         `json:"thinking"`
-		Signature string         `json:"signature"`
-		Partial   string         `json:"partial_json"`
-		Stop      *string        `json:"stop_reason"`
-		Sequence  *string        `json:"stop_sequence"`
-		Rest      jsontext.Value `json:",embed"`
+	Type    string `json:"type"`
+	Index   int    `json:"index"`
+	Message struct {
+		ID    string `json:"id"`
+		Model string `json:"model"`
+	} `json:"message"`
+	Block anthropicBlock `json:"content_block"`
+	Delta struct {
+		Type      string  `json:"type"`
+		Text      string  `json:"text"`
+		Thinking  string  `json:"thinking"`
+		Signature string  `json:"signature"`
+		Partial   string  `json:"partial_json"`
+		Stop      *string `json:"stop_reason"`
+		Sequence  *string `json:"stop_sequence"`
 	} `json:"delta"`
 }
 
@@ -30,6 +33,7 @@ type anthropicReader struct {
 	begun bool
 	calls int
 	open  map[int]*anthropicOpen // by index of the block
+	event anthropicEvent         // room for one
 }
 
 // anthropicOpen is a block that has begun.
@@ -41,9 +45,17 @@ type anthropicOpen struct {
 	begun  jsontext.Value // the input that it began with
 }
 
+// blockStop is what ends a block, up to its index, as it is written everywhere: most
+// streams have few blocks, and their ends are read without JSON.
+var blockStop = []byte(`{"type":"content_block_stop","index":`)
+
 func (r *anthropicReader) read(out []Event, data []byte) ([]Event, error) {
-	var e anthropicEvent
-	if err := json.Unmarshal(data, &e, lenient); err != nil {
+	if rest, ok := bytes.CutPrefix(data, blockStop); ok && len(rest) == 2 && rest[1] == '}' && digits(rest) == 1 {
+		return r.stop(out, int(rest[0]-'0')), nil
+	}
+	r.event = anthropicEvent{}
+	e := &r.event
+	if err := json.Unmarshal(data, e, lenient); err != nil {
 		return out, err
 	}
 	switch e.Type {
@@ -53,9 +65,9 @@ func (r *anthropicReader) read(out []Event, data []byte) ([]Event, error) {
 			out = append(out, Event{Kind: EventStart, ID: e.Message.ID, Name: e.Message.Model})
 		}
 	case "content_block_start":
-		return r.start(out, &e)
+		return r.start(out, e)
 	case "content_block_delta":
-		return r.delta(out, &e)
+		return r.delta(out, e)
 	case "content_block_stop":
 		return r.stop(out, e.Index), nil
 	case "message_delta":

@@ -59,7 +59,7 @@ func (w *anthropicWriter) write(b []byte, e *Event) ([]byte, error) {
 	return b, nil
 }
 
-func (w *anthropicWriter) passed(EventKind, []byte) {}
+func (w *anthropicWriter) passed(EventKind, []byte) error { return nil }
 
 // event appends the beginning of an event and of its data.
 func event(b []byte, name string) []byte {

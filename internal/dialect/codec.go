@@ -18,6 +18,7 @@ type codec struct {
 	emitAnswer   func(b []byte, a *Answer) []byte
 	newReader    func() reader
 	newWriter    func(*StreamOptions) writer
+	unread       [][]byte // members of a stream's events that differ from one to the next and that newReader's does not read
 
 	// path is where a member of what stands at a place is in a request of its
 	// clients; names are the members that features with a typed place stand in.

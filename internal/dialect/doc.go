@@ -47,8 +47,9 @@
 //
 // # Speed
 //
-// Nearly all events of a stream differ from the one before in one text: likeness
-// replaces it in what the one before became, without reading JSON.
+// Nearly all events of a stream differ from the one before in one text, in their number
+// and in figures that the tap reads: likeness replaces the text, and the number, in what
+// the one before became, without reading JSON.
 //
 // # Concurrency
 //

@@ -9,6 +9,7 @@ var gemini = codec{
 	parseAnswer: parseGeminiAnswer, emitAnswer: emitGeminiAnswer,
 	newReader: func() reader { return &geminiReader{} },
 	newWriter: func(o *StreamOptions) writer { return &geminiWriter{o: o} },
+	unread:    asUnread("promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "totalTokenCount", "cachedContentTokenCount", "tokenCount"),
 	path:      geminiPath, names: geminiNames,
 	fields: geminiFields, carries: geminiCarries, elsewhere: geminiElsewhere,
 }

@@ -50,7 +50,7 @@ func (w *geminiWriter) write(b []byte, e *Event) ([]byte, error) {
 	return b, nil
 }
 
-func (w *geminiWriter) passed(EventKind, []byte) {}
+func (w *geminiWriter) passed(EventKind, []byte) error { return nil }
 
 // part appends an event of one part.
 func (w *geminiWriter) part(b []byte, p *Part) []byte {

@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"bytes"
 	"errors"
 	"slices"
 	"strconv"
@@ -163,6 +164,30 @@ func key(b []byte, name string) []byte {
 func text(b []byte, s string) []byte {
 	b, _ = jsontext.AppendQuote(b, s) // what is no UTF-8 becomes U+FFFD
 	return b
+}
+
+// unquoted is the text whose inside of a string is given; buf is room for it, and is
+// returned. REQUIRES: its escapes are known to be good.
+func unquoted(inside, buf []byte) (s, room []byte) {
+	if bytes.IndexByte(inside, '\\') < 0 {
+		return inside, buf
+	}
+	buf = append(append(append(buf[:0], '"'), inside...), '"')
+	n := len(buf)
+	buf, _ = jsontext.AppendUnquote(buf, buf)
+	return buf[n:], buf
+}
+
+// inside appends a text as the inside of a string.
+func inside(b []byte, s string) []byte {
+	n := len(b)
+	b = text(b, s)
+	return append(b[:n], b[n+1:len(b)-1]...)
+}
+
+// quote appends a member that is a string, of which the inside is given.
+func quote(b []byte, name string, inside []byte) []byte {
+	return append(append(append(key(b, name), '"'), inside...), '"')
 }
 
 // pair appends a member that is a string.

@@ -9,6 +9,7 @@ var openai = codec{
 	parseAnswer: parseOpenAIAnswer, emitAnswer: emitOpenAIAnswer,
 	newReader: func() reader { return &openaiReader{} },
 	newWriter: func(o *StreamOptions) writer { return &openaiWriter{o: o} },
+	unread:    asUnread("obfuscation", "prompt_tokens", "completion_tokens", "total_tokens", "cached_tokens", "reasoning_tokens"),
 	path:      place.inMessages, names: openaiNames,
 	fields: openaiFields, carries: openaiCarries, elsewhere: openaiElsewhere,
 }

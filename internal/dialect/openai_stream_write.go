@@ -3,8 +3,6 @@ package dialect
 import (
 	"strings"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"sluice/internal/wire"
 )
 
@@ -69,12 +67,13 @@ func (w *openaiWriter) write(b []byte, e *Event) ([]byte, error) {
 	return b, nil
 }
 
-func (w *openaiWriter) passed(k EventKind, text []byte) {
+func (w *openaiWriter) passed(k EventKind, text []byte) error {
 	if k == EventReasoning && w.thought.Len() < maxThought {
-		w.chunk_ = append(append(append(w.chunk_[:0], '"'), text...), '"')
-		s, _ := jsontext.AppendUnquote(w.chunk_[len(w.chunk_):], w.chunk_) // its escapes are known
+		var s []byte
+		s, w.chunk_ = unquoted(text, w.chunk_)
 		w.thought.Write(s)
 	}
+	return nil
 }
 
 // begin makes the part that all chunks have.

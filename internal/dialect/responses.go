@@ -10,6 +10,7 @@ var responses = codec{
 	parseAnswer: parseResponsesAnswer, emitAnswer: emitResponsesAnswer,
 	newReader: func() reader { return &responsesReader{} },
 	newWriter: func(o *StreamOptions) writer { return newResponsesWriter(o) },
+	unread:    asUnread("sequence_number", "obfuscation"),
 	path:      responsesPath, names: responsesNames,
 	fields: responsesFields, carries: responsesCarries, elsewhere: responsesElsewhere,
 }

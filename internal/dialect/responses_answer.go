@@ -1,7 +1,7 @@
 package dialect
 
 import (
-	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -12,12 +12,17 @@ import (
 
 // responsesAnswer is a response.
 type responsesAnswer struct {
-	ID         string          `json:"id"`
-	Model      string          `json:"model"`
-	Created    float64         `json:"created_at"`
-	Status     string          `json:"status"`
-	Incomplete *responsesWhy   `json:"incomplete_details"`
-	Output     []responsesItem `json:"output"`
+	responsesState
+	Output []responsesItem `json:"output"`
+}
+
+// responsesState is what a response says beside its output, which events have told.
+type responsesState struct {
+	ID         string        `json:"id"`
+	Model      string        `json:"model"`
+	Created    float64       `json:"created_at"`
+	Status     string        `json:"status"`
+	Incomplete *responsesWhy `json:"incomplete_details"`
 }
 
 type responsesWhy struct {
@@ -25,7 +30,7 @@ type responsesWhy struct {
 }
 
 // stop is why the response ended.
-func (a *responsesAnswer) stop(called, refused bool) (Stop, error) {
+func (a *responsesState) stop(called, refused bool) (Stop, error) {
 	switch {
 	case a.Status == "incomplete" && a.Incomplete != nil:
 		switch a.Incomplete.Reason {
@@ -154,7 +159,7 @@ type responsesOut struct {
 	args    strings.Builder
 	index   int // of a call, among the calls of the answer
 	nesting nesting
-	text    strings.Builder // of reasoning
+	text    []byte // of reasoning, as the inside of a string in JSON
 	seal    string
 	cut     bool // a message that the end of the output cut off
 	closed  bool
@@ -163,20 +168,33 @@ type responsesOut struct {
 // responsesSaid is one part of a message.
 type responsesSaid struct {
 	refusal  bool
-	text     strings.Builder
+	text     []byte // as the inside of a string in JSON
 	logprobs []Logprob
 }
 
 // begin adds an item.
 func (o *responsesOutput) begin(k PartKind) *responsesOut {
-	prefix := map[PartKind]string{TextPart: "msg", ReasoningPart: "rs", RedactedPart: "rs", CallPart: "fc"}[k]
-	o.items = append(o.items, &responsesOut{kind: k, id: fmt.Sprintf("%s_%s_%d", prefix, o.answer, len(o.items))})
+	prefix := "rs_"
+	switch k {
+	case TextPart:
+		prefix = "msg_"
+	case CallPart:
+		prefix = "fc_"
+	}
+	o.items = append(o.items, &responsesOut{kind: k, id: prefix + o.answer + "_" + strconv.Itoa(len(o.items))})
 	return o.items[len(o.items)-1]
 }
 
 // item appends an item as it stands in the output.
 func (x *responsesOut) item(b []byte) []byte {
-	b = pair(pair(append(sep(b), '{'), "id", x.id), "type", map[PartKind]string{TextPart: "message", ReasoningPart: "reasoning", RedactedPart: "reasoning", CallPart: "function_call"}[x.kind])
+	kind := "reasoning"
+	switch x.kind {
+	case TextPart:
+		kind = "message"
+	case CallPart:
+		kind = "function_call"
+	}
+	b = pair(pair(append(sep(b), '{'), "id", x.id), "type", kind)
 	switch x.kind {
 	case CallPart:
 		b = pair(b, "status", "completed")
@@ -194,7 +212,7 @@ func (x *responsesOut) item(b []byte) []byte {
 	default:
 		b = append(key(b, "summary"), '[')
 		if x.kind == ReasoningPart {
-			b = append(pair(pair(append(b, '{'), "type", "summary_text"), "text", x.text.String()), '}')
+			b = append(quote(pair(append(b, '{'), "type", "summary_text"), "text", x.text), '}')
 		}
 		b = append(b, ']')
 		if x.seal != "" {
@@ -207,11 +225,11 @@ func (x *responsesOut) item(b []byte) []byte {
 // part appends a part of a message.
 func (s *responsesSaid) part(b []byte) []byte {
 	if s.refusal {
-		return append(pair(pair(append(b, '{'), "type", "refusal"), "refusal", s.text.String()), '}')
+		return append(quote(pair(append(b, '{'), "type", "refusal"), "refusal", s.text), '}')
 	}
 	b = append(key(pair(append(b, '{'), "type", "output_text"), "annotations"), "[]"...)
 	b = appendLogprobs(key(b, "logprobs"), s.logprobs, true)
-	return append(pair(b, "text", s.text.String()), '}')
+	return append(quote(b, "text", s.text), '}')
 }
 
 // appendLogprobs appends a list of log probabilities, with the bytes of each token or
@@ -258,10 +276,13 @@ func (o *responsesOutput) add(p *Part) {
 		x.args.WriteString(p.Call.Arguments)
 	case ReasoningPart, RedactedPart:
 		x := o.begin(p.Kind)
-		x.text.WriteString(p.Text)
+		x.text = inside(x.text, p.Text)
 		x.seal = p.Signature
 	}
 }
+
+// firstText is room for the text of a part, in bytes.
+const firstText = 512
 
 // say adds a text to the message that is last, or to a new one.
 func (o *responsesOutput) say(refusal bool, s string, logprobs []Logprob) {
@@ -270,10 +291,10 @@ func (o *responsesOutput) say(refusal bool, s string, logprobs []Logprob) {
 		x = o.begin(TextPart)
 	}
 	if n := len(x.parts); n == 0 || x.parts[n-1].refusal != refusal {
-		x.parts = append(x.parts, &responsesSaid{refusal: refusal})
+		x.parts = append(x.parts, &responsesSaid{refusal: refusal, text: make([]byte, 0, firstText)})
 	}
 	last := x.parts[len(x.parts)-1]
-	last.text.WriteString(s)
+	last.text = inside(last.text, s)
 	last.logprobs = append(last.logprobs, logprobs...)
 }
 

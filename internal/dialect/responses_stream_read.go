@@ -1,20 +1,23 @@
 package dialect
 
-import "github.com/go-json-experiment/json"
+import (
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
 
 // responsesEvent is one event of a response's stream.
 type responsesEvent struct {
-	Type     string          `json:"type"`
-	Output   int             `json:"output_index"`
-	Part     int             `json:"summary_index"`
-	Delta    string          `json:"delta"`
-	Text     string          `json:"text"`
-	Refusal  string          `json:"refusal"`
-	Args     string          `json:"arguments"`
-	Logprobs []Logprob       `json:"logprobs"`
-	Item     responsesItem   `json:"item"`
-	Content  responsesPart   `json:"part"`
-	Response responsesAnswer `json:"response"`
+	Type     string        `json:"type"`
+	Output   int           `json:"output_index"`
+	Part     int           `json:"summary_index"`
+	Delta    string        `json:"delta"`
+	Logprobs []Logprob     `json:"logprobs"`
+	Item     responsesItem `json:"item"`
+	Content  struct {
+		Type        string         `json:"type"`
+		Annotations jsontext.Value `json:"annotations"`
+	} `json:"part"`
+	Response responsesState `json:"response"`
 }
 
 // responsesReader reads the events of a response.
@@ -24,6 +27,7 @@ type responsesReader struct {
 	calls   int
 	refused bool
 	stopped bool
+	event   responsesEvent // room for one
 }
 
 // responsesOpen is an item that has begun.
@@ -35,35 +39,36 @@ type responsesOpen struct {
 }
 
 func (r *responsesReader) read(out []Event, data []byte) ([]Event, error) {
-	var e responsesEvent
-	if err := json.Unmarshal(data, &e, lenient); err != nil {
+	r.event = responsesEvent{}
+	e := &r.event
+	if err := json.Unmarshal(data, e, lenient); err != nil {
 		return out, err
 	}
 	switch e.Type {
 	case "response.created", "response.in_progress", "response.queued":
-		return r.start(out, &e), nil
+		return r.start(out, e), nil
 	case "response.output_item.added":
-		return r.added(out, &e)
+		return r.added(out, e)
 	case "response.output_item.done":
-		return r.done(out, &e)
+		return r.done(out, e)
 	case "response.output_text.delta":
-		o := r.open(&e)
+		o := r.open(e)
 		o.filled = true
 		if e.Delta != "" || len(e.Logprobs) > 0 {
 			out = append(out, Event{Kind: EventText, Text: e.Delta, Logprobs: e.Logprobs})
 		}
 	case "response.refusal.delta":
-		r.open(&e).filled, r.refused = true, true
+		r.open(e).filled, r.refused = true, true
 		out = texted(out, EventRefusal, e.Delta)
 	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
-		o := r.open(&e)
+		o := r.open(e)
 		if e.Part > o.part && o.filled {
 			out = append(out, Event{Kind: EventReasoning, Text: betweenSummaries})
 		}
 		o.part, o.filled = e.Part, true
 		out = texted(out, EventReasoning, e.Delta)
 	case "response.function_call_arguments.delta":
-		o := r.open(&e)
+		o := r.open(e)
 		if e.Delta != "" {
 			o.filled = true
 			out = append(out, Event{Kind: EventArguments, Index: o.call, Text: e.Delta})
@@ -71,10 +76,10 @@ func (r *responsesReader) read(out []Event, data []byte) ([]Event, error) {
 	case "response.output_text.annotation.added":
 		return out, uncarried("annotations")
 	case "response.content_part.added", "response.content_part.done":
-		_, err := e.Content.answer()
+		_, err := (&responsesPart{Type: e.Content.Type, Annotations: e.Content.Annotations}).answer()
 		return out, err
 	case "response.completed", "response.incomplete":
-		return r.stop(r.start(out, &e), &e)
+		return r.stop(r.start(out, e), e)
 	}
 	return out, nil // what ends a part says again what its deltas have said
 }

@@ -27,11 +27,30 @@ func newResponsesWriter(o *StreamOptions) *responsesWriter {
 
 func (w *responsesWriter) sequence() int64 { return w.next }
 
-func (w *responsesWriter) passed(EventKind, []byte) {}
+func (w *responsesWriter) passed(k EventKind, text []byte) error {
+	w.next++
+	if k == EventReasoning {
+		x := w.last(ReasoningPart)
+		x.text = append(x.text, text...)
+	} else {
+		parts := w.last(TextPart).parts
+		p := parts[len(parts)-1]
+		p.text = append(p.text, text...)
+	}
+	return w.keep(len(text))
+}
+
+// keep counts what is kept for the last event.
+func (w *responsesWriter) keep(n int) error {
+	if w.kept += n; w.kept > maxResponse {
+		return &sluice.Error{Kind: sluice.KindUpstream, Reason: sluice.UpstreamTooLarge, Msg: "the answer is larger than a response may be"}
+	}
+	return nil
+}
 
 func (w *responsesWriter) write(b []byte, e *Event) ([]byte, error) {
-	if w.kept += len(e.Text); w.kept > maxResponse {
-		return b, &sluice.Error{Kind: sluice.KindUpstream, Reason: sluice.UpstreamTooLarge, Msg: "the answer is larger than a response may be"}
+	if err := w.keep(len(e.Text)); err != nil {
+		return b, err
 	}
 	switch e.Kind {
 	case EventStart:
@@ -91,11 +110,12 @@ func (w *responsesWriter) start(b []byte, e *Event) []byte {
 		w.head.created = w.o.Now.Unix()
 	}
 	w.out.answer = e.ID
-	for _, kind := range [...]string{"response.created", "response.in_progress"} {
-		b = key(w.event(b, kind), "response")
-		b = append(w.head.response(b, "in_progress", "", &w.out, nil), "}\n\n"...)
-	}
-	return b
+	b = key(w.event(b, "response.created"), "response")
+	from := len(b)
+	b = append(w.head.response(b, "in_progress", "", &w.out, nil), "}\n\n"...)
+	to := len(b)
+	b = key(w.event(b, "response.in_progress"), "response")
+	return append(b, b[from:to]...)
 }
 
 func (w *responsesWriter) last(k PartKind) *responsesOut { return w.out.last(k) }
@@ -156,10 +176,10 @@ func (w *responsesWriter) partDone(b []byte, i int) []byte {
 	p := x.parts[len(x.parts)-1]
 	if p.refusal {
 		b = figure(w.at(b, "response.refusal.done", i), "content_index", int64(len(x.parts)-1))
-		b = pair(b, "refusal", p.text.String())
+		b = quote(b, "refusal", p.text)
 	} else {
 		b = figure(w.at(b, "response.output_text.done", i), "content_index", int64(len(x.parts)-1))
-		b = appendLogprobs(key(pair(b, "text", p.text.String()), "logprobs"), p.logprobs, false)
+		b = appendLogprobs(key(quote(b, "text", p.text), "logprobs"), p.logprobs, false)
 	}
 	b = append(b, "}\n\n"...)
 	b = figure(w.at(b, "response.content_part.done", i), "content_index", int64(len(x.parts)-1))
@@ -172,7 +192,7 @@ func (w *responsesWriter) reasoned(b []byte, e *Event) []byte {
 		b = w.begin(w.closeBefore(b, -1), ReasoningPart)
 		x = w.last(ReasoningPart)
 	}
-	x.text.WriteString(e.Text)
+	x.text = inside(x.text, e.Text)
 	b = figure(w.at(b, "response.reasoning_summary_text.delta", len(w.out.items)-1), "summary_index", 0)
 	return append(pair(b, "delta", e.Text), "}\n\n"...)
 }
@@ -239,9 +259,9 @@ func (w *responsesWriter) close(b []byte, i int) []byte {
 		}
 	case ReasoningPart:
 		b = figure(w.at(b, "response.reasoning_summary_text.done", i), "summary_index", 0)
-		b = append(pair(b, "text", x.text.String()), "}\n\n"...)
+		b = append(quote(b, "text", x.text), "}\n\n"...)
 		b = figure(w.at(b, "response.reasoning_summary_part.done", i), "summary_index", 0)
-		b = pair(pair(append(key(b, "part"), '{'), "type", "summary_text"), "text", x.text.String())
+		b = quote(pair(append(key(b, "part"), '{'), "type", "summary_text"), "text", x.text)
 		b = append(b, "}}\n\n"...)
 	case CallPart:
 		if x.args.Len() == 0 {

@@ -39,8 +39,8 @@ type closing interface {
 type writer interface {
 	write(b []byte, e *Event) ([]byte, error)
 	// passed notes a text that reaches the client as the one before did, as it
-	// stands in JSON.
-	passed(k EventKind, text []byte)
+	// stands in JSON: see likeness.
+	passed(k EventKind, text []byte) error
 }
 
 // Stream translates one stream, event by event. It belongs to one goroutine. It
@@ -53,16 +53,30 @@ type Stream struct {
 	events []Event
 	out    []byte
 	like   likeness
-	unlike bool // no event of the client's is like the one before: they are numbered
-	begun  bool // the client has the beginning of its stream
+	alike  int       // events that were like the one before
+	number numbering // nil where the client's events have no numbers
+	begun  bool      // the client has the beginning of its stream
 	ended  bool
 }
 
+// Room for what most events of a stream become, in bytes, where they have numbers (the
+// last then repeats all of them) and where they do not, and in events.
+const (
+	firstOut      = 1 << 10
+	firstNumbered = 4 << 10
+	firstEvents   = 4
+)
+
 // NewStream translates from a backend's dialect to the client's.
 func NewStream(from, to wire.Operation, o StreamOptions) *Stream {
-	s := &Stream{r: codecOf(from).newReader(), o: o}
+	c := codecOf(from)
+	s := &Stream{r: c.newReader(), o: o, like: likeness{unread: c.unread}, events: make([]Event, 0, firstEvents)}
 	s.w = codecOf(to).newWriter(&s.o)
-	_, s.unlike = s.w.(numbering)
+	room := firstOut
+	if s.number, _ = s.w.(numbering); s.number != nil {
+		room = firstNumbered
+	}
+	s.out = make([]byte, 0, room)
 	return s
 }
 
@@ -71,10 +85,10 @@ type numbering interface{ sequence() int64 }
 
 // Sequence is the number that the client's next event has; 0 where they have none.
 func (s *Stream) Sequence() int64 {
-	if w, ok := s.w.(numbering); ok {
-		return w.sequence()
+	if s.number == nil {
+		return 0
 	}
-	return 0
+	return s.number.sequence()
 }
 
 // Event is what the client gets for a backend's event, empty for nothing. It is
@@ -94,12 +108,13 @@ func (s *Stream) Event(e *wire.Event, terminal bool) ([]byte, error) {
 		}
 		return s.finish()
 	}
-	if !s.unlike {
-		if out, text := s.like.again(e, s.out[:0]); text != nil {
-			s.out = out
-			s.w.passed(s.like.kind, text)
-			return out, nil
+	if out, text := s.like.again(e, s.out[:0], s.Sequence()); text != nil {
+		s.out = out
+		s.alike++
+		if err := s.w.passed(s.like.kind, text); err != nil {
+			return nil, malformed(err)
 		}
+		return out, nil
 	}
 	var err error
 	if s.events, err = s.r.read(s.events[:0], e.Data); err != nil {
@@ -108,9 +123,11 @@ func (s *Stream) Event(e *wire.Event, terminal bool) ([]byte, error) {
 	if err := s.write(); err != nil {
 		return nil, err
 	}
-	if !s.unlike {
-		s.like.remember(e, s.events, s.out)
+	last := int64(-1)
+	if s.number != nil {
+		last = s.number.sequence() - 1
 	}
+	s.like.remember(e, s.events, s.out, last)
 	return s.out, nil
 }
 

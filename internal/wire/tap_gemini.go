@@ -327,7 +327,7 @@ func (l *lexer) geminiAudio() (n int64) {
 		for o := l.object(); l.member(&o); {
 			switch string(l.key(&o)) {
 			case "modality":
-				audio = l.wordOr("") == "AUDIO"
+				audio = string(l.bytesOf()) == "AUDIO"
 			case "tokenCount":
 				v, _ = l.figure()
 			default:
