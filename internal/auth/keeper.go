@@ -269,6 +269,15 @@ func (k *Keeper) Identify(credential string, now time.Time) (sluice.Principal, e
 	return s.snapshot.Identify(credential, now)
 }
 
+// Admit finds what applies to the bearer of a token, as Snapshot.Admit does.
+func (k *Keeper) Admit(b *Bearer, now time.Time) (sluice.Principal, error) {
+	s := k.current.Load()
+	if s.stale(now) {
+		return sluice.Principal{}, notReady()
+	}
+	return s.snapshot.Admit(b)
+}
+
 // Admin finds whose operator's token it is, as Snapshot.Admin does.
 func (k *Keeper) Admin(token string, now time.Time) (AdminToken, error) {
 	s := k.current.Load()

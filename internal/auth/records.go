@@ -18,6 +18,9 @@ type Records struct {
 	Keys    []Key
 	Admins  []AdminToken
 
+	// Tokens of issuers are taken in the place of keys (package jwt).
+	Tokens bool
+
 	// Naive leaves all limits but those of requests and spend out, whichever source
 	// says them.
 	Naive bool

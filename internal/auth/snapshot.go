@@ -12,6 +12,7 @@ import (
 type Snapshot struct {
 	hasher   Hasher
 	keys     map[sluice.KeyID]*entry
+	guests   map[membership]*guest // by which tokens of issuers are admitted; empty where there are none
 	admins   map[string]*AdminToken
 	tenants  map[sluice.TenantID]*Tenant
 	plans    map[sluice.PlanID]*Plan
@@ -73,6 +74,9 @@ func Compile(o CompileOptions, sources ...Records) *Snapshot {
 		for i := range r.Keys {
 			s.addKey(&r.Keys[i], ps)
 		}
+	}
+	if slices.ContainsFunc(sources, func(r Records) bool { return r.Tokens }) {
+		s.addGuests(ps)
 	}
 	s.policies = ps.now
 	return s
