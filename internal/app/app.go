@@ -17,6 +17,7 @@ import (
 	"sluice/internal/admin"
 	"sluice/internal/admit"
 	"sluice/internal/auth"
+	"sluice/internal/auth/jwt"
 	"sluice/internal/catalog"
 	"sluice/internal/config"
 	"sluice/internal/egress"
@@ -69,6 +70,7 @@ type App struct {
 	journal   *ledger.Journal
 	gate      *admit.Gate
 	keeper    *auth.Keeper
+	tokens    *jwt.Verifier
 	exchange  *exchange.Exchange
 	state     *stateful.Keeper
 	inspector *hook.Inspector

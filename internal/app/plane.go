@@ -10,6 +10,7 @@ import (
 	"sluice"
 	"sluice/internal/admin"
 	"sluice/internal/auth"
+	"sluice/internal/auth/jwt"
 	"sluice/internal/engine"
 	"sluice/internal/store"
 	"sluice/internal/telemetry"
@@ -31,7 +32,11 @@ func (a *App) identify(credential string) (sluice.Principal, error) {
 			Hint: "try again in a moment",
 		}
 	}
-	return a.keeper.Identify(credential, time.Now())
+	now := time.Now()
+	if jwt.Is(credential) && a.tokens.Any() {
+		return a.bearer(credential, now)
+	}
+	return a.keeper.Identify(credential, now)
 }
 
 // keysLoaded logs what a new snapshot of keys could not use.

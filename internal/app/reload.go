@@ -108,9 +108,11 @@ func (a *App) putInForce(m *made) error {
 	}
 	a.tellFleet()
 	a.keeper.Declare(next.Records)
+	a.tokens.Use(next.Issuers)
 	a.state.Configure(next.State.PerTenant, next.State.Total, next.State.Keep)
 	a.metrics.Declare(next.Table)
 	a.metrics.DeclareHooks(next.Hooks)
+	a.metrics.DeclareIssuers(next.Issuers)
 	a.applied = m
 	return nil
 }

@@ -101,6 +101,7 @@ func (a *App) setup(ctx context.Context) error {
 	}, snapshot.Records, &a.store)
 
 	dialer := egress.New(egress.Options{Dial: a.o.Dial})
+	a.readTokens(dialer, snapshot.Issuers)
 	client := upstream.New(upstream.Options{Dialer: dialer})
 	a.cleanup.push("close upstream connections", func(context.Context) error { return client.Close() })
 	a.readEngines(client)

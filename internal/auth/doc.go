@@ -21,6 +21,11 @@
 // [Snapshot]: one [sluice.Policy] per distinct combination of plan, tenant,
 // project and key, found by key id in O(1). [Keeper] keeps the current one.
 //
+// A signed token of an issuer is verified by package jwt, which says whose it is: a
+// [Bearer]. [Snapshot.Admit] finds what applies to it: what plan, tenant and project
+// say, for each of which there is a policy without a key's own narrowing, and one for each
+// class that a token may be bounded to.
+//
 // # Invariants
 //
 //   - Only hashes of secrets are held: SHA-256, or HMAC-SHA-256 with a pepper.

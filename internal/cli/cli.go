@@ -42,6 +42,7 @@ type root struct {
 	Ledger  ledgerCmd  `cmd:"" help:"The ledger."`
 	Backend backendCmd `cmd:"" help:"Backends and their credentials: what is out, drain and undrain, enable."`
 	Hook    hookCmd    `cmd:"" help:"Hooks, which look into requests and answers."`
+	Auth    authCmd    `cmd:"" help:"Signed tokens that are taken in the place of keys."`
 	Config  configCmd  `cmd:"" help:"The configuration."`
 
 	Reload configReloadCmd `cmd:"" help:"Have the gateway read its configuration again, as config reload does."`

@@ -12,6 +12,7 @@ import (
 
 	"sluice"
 	"sluice/internal/auth"
+	"sluice/internal/auth/jwt"
 	"sluice/internal/hook"
 	"sluice/internal/price"
 	"sluice/internal/route"
@@ -31,6 +32,7 @@ type Snapshot struct {
 	Targets  map[sluice.BackendID]*upstream.Target
 	Records  auth.Records // what the file declares
 	Hooks    []hook.Spec  // by name
+	Issuers  []jwt.Spec   // of tokens that are taken in the place of keys
 	Settings Settings
 	State    StateBounds
 	Warnings Problems // what is questionable; none stops the gateway
@@ -130,7 +132,7 @@ func Compile(c *Config, o CompileOptions) (*Snapshot, error) {
 		hasher = *o.Hasher
 	}
 	b.s.Records = c.records(hasher)
-	b.s.Hooks = c.HookSpecs()
+	b.s.Hooks, b.s.Issuers = c.HookSpecs(), c.IssuerSpecs()
 	if len(b.problems) > 0 {
 		b.problems.sort()
 		return nil, b.problems

@@ -21,6 +21,7 @@ type Config struct {
 	Drain          Duration `json:"drain,omitempty" jsonschema:"how long a stopping gateway lets running requests finish"`
 	Log            Log      `json:"log,omitzero" jsonschema:"the log on standard error"`
 	Keys           Keys     `json:"keys,omitzero" jsonschema:"how keys are checked"`
+	Auth           Auth     `json:"auth,omitzero" jsonschema:"who is let in beside keys: bearers of signed tokens"`
 	State          State    `json:"state,omitzero" jsonschema:"what is remembered of what providers keep between requests: containers, files, stored answers, by their ids"`
 
 	Region  string             `json:"region,omitempty" jsonschema:"where the gateway stands, for locality: {prefer: local}"`

@@ -18,6 +18,7 @@ func (c *Config) Lint() Problems {
 	l.breaker()
 	l.openSecrets()
 	l.hooks()
+	l.auth()
 	for _, name := range sorted(c.Providers) {
 		l.provider(join("providers", name), name, c.Providers[name])
 	}

@@ -10,7 +10,7 @@ import (
 
 // records turns what the file declares into what auth keeps.
 func (c *Config) records(h auth.Hasher) auth.Records {
-	r := auth.Records{Naive: c.Policy == Naive}
+	r := auth.Records{Naive: c.Policy == Naive, Tokens: len(c.Auth.Issuers) > 0}
 	for _, name := range sorted(c.Plans) {
 		r.Plans = append(r.Plans, c.planRecord(name, c.Plans[name]))
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"sluice"
+	"sluice/internal/auth/jwt"
 	"sluice/internal/quota"
 	"sluice/internal/route"
 )
@@ -153,6 +154,8 @@ func typeSchemas() map[reflect.Type]*jsonschema.Schema {
 		reflect.TypeFor[HookStage]():    words(HookStage("").words()...),
 		reflect.TypeFor[OnFailure]():    words(OnFailure("").words()...),
 		reflect.TypeFor[Redact]():       {AnyOf: []*jsonschema.Schema{words("all"), {Type: "array", Items: words(redactKinds()...)}}},
+		reflect.TypeFor[Claim]():        claimSchema(),
+		reflect.TypeFor[Algorithm]():    words(jwt.Algorithms...),
 		reflect.TypeFor[Fallback]():     {AnyOf: []*jsonschema.Schema{{Type: "string"}, plainFallback}},
 	}
 }

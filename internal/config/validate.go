@@ -45,6 +45,7 @@ func near(pos map[string]Pos, path string) Pos {
 
 func (v *validator) validate() {
 	v.settings()
+	v.auth()
 	v.state()
 	v.retries()
 	v.breaker()

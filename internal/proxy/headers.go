@@ -84,7 +84,9 @@ func suggest(name string) string {
 // request puts together what the exchange runs.
 func (c *call) request(body []byte) (*exchange.Request, error) {
 	h, head := c.r.Header, c.head
-	c.principal.User = sluice.UserID(head.User)
+	if c.principal.User == "" { // else it was verified
+		c.principal.User = sluice.UserID(head.User)
+	}
 	req := &exchange.Request{
 		ID: c.sink.id, Arrived: c.arrived, Principal: c.principal, Head: head, Body: body, Header: h,
 		MaxWait: -1, Free: c.op.Counts() || c.op.Stored(),

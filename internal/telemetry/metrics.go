@@ -70,6 +70,7 @@ type Metrics struct {
 	hot           hot // of the above
 	copies        shadowMetrics
 	inspect       hookMetrics
+	issuers       issuerMetrics
 }
 
 // Row describes one metric, for docs/metrics.md.
@@ -103,6 +104,7 @@ func New(o Options) *Metrics {
 	m.accountMetrics()
 	m.copies = newShadowMetrics(m)
 	m.inspect = newHookMetrics(m)
+	m.issuers = newIssuerMetrics(m)
 	m.heat()
 	m.tenants = newTenants(o.Now, [4]*prometheus.Desc{
 		m.desc("sluice_tenant_requests_total", "counter", "Requests that ended, by tenant: the busiest tenants and other.", "tenant"),
