@@ -39,6 +39,7 @@ type Request struct {
 	UsageSource     string        `json:"usage_source" doc:"Of the least trusted attempt that took anything"`
 	Cost            string        `json:"cost" doc:"Over all attempts"`
 	CostNanodollars int64         `json:"cost_nanodollars"`
+	Voided          bool          `json:"voided_dup,omitempty" doc:"Another attempt answered this line of its batch: the cost is shown, and in no tenant's usage"`
 	QueuedSeconds   float64       `json:"queued_seconds"`
 	FirstSeconds    float64       `json:"first_token_seconds,omitempty"`
 	Seconds         float64       `json:"duration_seconds"`
@@ -51,7 +52,7 @@ func requestView(e *ledger.Entry, whole *ledger.Sum) Request {
 		Task: e.Task, Class: e.Class.String(), Operation: e.Operation, Model: string(e.Model), Backend: string(e.Backend), UpstreamID: e.UpstreamRequestID, Attempts: e.Attempt,
 		Outcome: e.Outcome.String(), Reason: e.Reason.String(), Status: e.Status,
 		Input: whole.Usage.InputTotal(), Output: whole.Usage.OutputTotal(), UsageSource: whole.Usage.Source.String(),
-		Cost: whole.Cost.String(), CostNanodollars: int64(whole.Cost),
+		Cost: whole.Cost.String(), CostNanodollars: int64(whole.Cost), Voided: e.Voided,
 		QueuedSeconds: e.Queued.Seconds(), FirstSeconds: e.FirstToken.Seconds(), Seconds: e.Duration.Seconds(),
 	}
 }

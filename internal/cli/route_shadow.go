@@ -132,10 +132,14 @@ func words(m map[string]int64, sep string) string {
 	return strings.Join(parts, sep)
 }
 
-// shadows tells what became of a request's copies, or that it is one.
+// shadows tells what became of a request's copies, or that it is one, and whether it
+// counts.
 func shadows(w io.Writer, x *admin.Explanation) {
 	if x.ShadowOf != "" {
 		fmt.Fprintf(w, "%-11sthis is a copy of request %s: nobody saw its answer, and no tenant is charged for it\n", "shadow", x.ShadowOf)
+	}
+	if x.Voided {
+		fmt.Fprintf(w, "%-11sanother attempt answered this line of its batch: no tenant is charged for this one\n", "voided_dup")
 	}
 	for i := range x.Copies {
 		c := &x.Copies[i]

@@ -7,8 +7,8 @@ import (
 	"sluice"
 )
 
-// Store keeps files, jobs and lines. Every method is one transaction: all of it or
-// nothing. Errors that a caller can act on are *sluice.Error: KindNotFound for what is not
+// Store keeps files, jobs and lines. Every method but Sweep is one transaction: all of it
+// or nothing. Errors that a caller can act on are *sluice.Error: KindNotFound for what is not
 // there or is another tenant's, KindConflict for what the state of it does not allow,
 // KindRateLimited for what a bound of the tenant's does not.
 type Store interface {

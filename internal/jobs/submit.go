@@ -65,7 +65,7 @@ func (d *Desk) newJob(n *NewJob, b *Bounds) (Job, error) {
 		}
 	}
 	if size > maxHeaderBytes {
-		return Job{}, sluice.Invalid("headers", "have %d bytes that would be kept with the job, the bound is %d", size, maxHeaderBytes)
+		return Job{}, sluice.Invalid("header", "has %d bytes that would be kept with the job, the bound is %d", size, maxHeaderBytes)
 	}
 	return j, nil
 }

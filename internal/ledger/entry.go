@@ -28,6 +28,10 @@ type Entry struct {
 	// counts to no tenant's usage, limits or budgets. Empty for what clients asked.
 	ShadowOf sluice.RequestID
 
+	// Voided says that the request was a line of a batch that was run again by somebody
+	// else: its cost is not the tenant's, and it is in no sum. The store sets it.
+	Voided bool
+
 	Pool              sluice.PoolID
 	Backend           sluice.BackendID
 	Provider          sluice.ProviderID

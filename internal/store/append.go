@@ -47,6 +47,14 @@ func (db *DB) Append(ctx context.Context, entries []ledger.Entry) error {
 	}
 	err := db.txOn(ctx, func(conn *sql.Conn, tx *sql.Tx) error {
 		in := inserter{conn: conn, tx: tx, rows: db.engine.insertRows, here: &db.here}
+		if err := markVoided(ctx, tx, rows); err != nil {
+			return err
+		}
+		for _, e := range rows {
+			if seen != nil {
+				seen[keyOf(e)] = e
+			}
+		}
 		added, err := insertEntries(ctx, in, rows, seen)
 		if err != nil || len(added) == 0 {
 			return err

@@ -1,5 +1,5 @@
-// Package store is SQL for ledger, auth records, versions of the configuration and what
-// providers keep for tenants, on SQLite and Postgres: one implementation, one schema.
+// Package store is SQL for ledger, auth records, versions of the configuration, what
+// providers keep for tenants, files and batches, on SQLite and Postgres: one implementation, one schema.
 //
 // # Model
 //
@@ -20,6 +20,12 @@
 // kept_state is whose ids of what providers keep are, and where that is (stateful.Record).
 // Writers follow each other on a row of meta, so that its seq grows as they commit and a
 // replica that reads on from the last it has seen misses nothing.
+//
+// files, file_chunks, jobs, job_lines, job_results and job_workers are the package jobs'.
+// Changes of one job's lines follow each other on its row, and so do what a tenant holds
+// of its bounds on one of job_tenants. voided_requests are those of lines that were run
+// again: their entries are marked and taken out of the sums, whether they come before
+// the row or after it, since both sides follow each other on void_seq of meta.
 //
 // Auth records are documents (JSON) with the columns that the database must know.
 // Hashes of secrets are columns and never in a document.

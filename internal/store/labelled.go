@@ -84,7 +84,7 @@ func (db *DB) runSpend(ctx context.Context, sums *labelledSums, since time.Time)
 			CAST(SUM(cost) AS BIGINT),
 			CAST(SUM(cost_high) AS BIGINT)
 		FROM entries
-		WHERE run_id <> '' AND shadow_of = '' AND at_us >= $1
+		WHERE run_id <> '' AND shadow_of = '' AND voided = 0 AND at_us >= $1
 		GROUP BY tenant, run_id`, since.UnixMicro())
 	if err != nil {
 		return err

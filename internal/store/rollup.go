@@ -132,7 +132,11 @@ type rollup struct {
 }
 
 // of reports whether an entry counts in the table.
-func (r rollup) of(e *ledger.Entry) bool { return r.shadow == (e.ShadowOf != "") }
+func (r rollup) of(e *ledger.Entry) bool { return r.shadow == (e.ShadowOf != "") && !e.Voided }
+
+// counted is the condition on entries that are in the sums of shadows, or in those of what
+// clients asked.
+func counted(shadow bool) string { return shadowed(shadow) + " AND voided = 0" }
 
 // shadowed is the condition on entries that are shadows, or are none.
 func shadowed(shadow bool) string {

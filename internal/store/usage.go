@@ -109,7 +109,7 @@ func newUsagePlan(q ledger.UsageQuery, table string, rolled bool, scanMax int) *
 	}
 	p.c.owner(q.Owner)
 	if !rolled {
-		p.c.parts = append(p.c.parts, shadowed(q.Shadow))
+		p.c.parts = append(p.c.parts, counted(q.Shadow))
 	}
 	if !since.IsZero() {
 		p.c.add(time+" >= $?", since.UnixMicro())

@@ -52,7 +52,7 @@ func (r rollup) differences(ctx context.Context, tx *sql.Tx) ([]string, error) {
 		exprs = append(exprs, "CAST(SUM("+m.expr+") AS BIGINT)")
 	}
 	group := strings.Join(append([]string{hourExpr}, key[1:]...), ", ")
-	summed := fmt.Sprintf("SELECT %s FROM entries WHERE %s GROUP BY %s", strings.Join(exprs, ", "), shadowed(r.shadow), group)
+	summed := fmt.Sprintf("SELECT %s FROM entries WHERE %s GROUP BY %s", strings.Join(exprs, ", "), counted(r.shadow), group)
 	kept := fmt.Sprintf("SELECT %s FROM %s", strings.Join(append(key, sums...), ", "), r.table)
 	var out []string
 	for _, side := range []struct{ what, query string }{
