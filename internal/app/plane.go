@@ -156,6 +156,7 @@ func (a *App) levels() telemetry.Levels {
 		Regions:     view.Regions,
 		State:       a.stateLevel(),
 		Drains:      a.exchange.Drains(),
+		Background:  a.exchange.Background(),
 		RetryBudget: view.Retries, RetryBudgetBounded: view.RetriesBounded,
 		Tenants: keys.Tenants(), Keys: keys.Keys(), Ready: a.ready.Load() && !a.draining.Load(), OffFile: a.held.Load() != nil,
 	}

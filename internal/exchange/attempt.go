@@ -54,6 +54,7 @@ type attempt struct {
 	retryAfter time.Duration
 	again      bool   // another attempt may follow
 	denied     string // why none did all the same
+	stopped    bool   // its response was cancelled: nothing more is generated
 	parked     bool   // the operator's account or credential is of no use for now
 	call       *call  // goes on where the client leaves; nil if it ends with it
 	keyed      bool   // it failed for its credential, and another may do
@@ -172,21 +173,26 @@ func (t *turn) begin(grant *admit.Grant) *attempt {
 	if t.plan.backend != nil && b.Model != t.plan.backend.Model {
 		a.input = min(t.input(b), t.plan.work.InputBound)
 	}
-	credible := b.Context
-	if t.r.Head.ServerTools > 0 { // a provider that runs tools bills the context over and over
-		credible = 0
-	}
-	a.tap = wire.NewTap(a.said.Op, wire.TapOptions{
-		StripUsage:      a.to == nil && t.r.Head.Stream && !t.r.Head.IncludeUsage,
-		StripContinuous: a.to == nil && t.r.Head.IncludeUsage && a.target != nil && a.target.ContinuousUsage(),
-		Stored:          t.r.Head.Store,
-		Input:           a.input, Ceiling: credible,
-	})
+	a.tap = wire.NewTap(a.said.Op, t.tapOptions(a))
 	a.stream = t.translated(a)
 	t.queued += a.place.Queued
 	a.head = &Head{Grant: a.place, Queued: t.queued}
 	t.last, t.head = a, a.head
 	return a
+}
+
+// tapOptions is how the answer of an attempt is read.
+func (t *turn) tapOptions(a *attempt) wire.TapOptions {
+	credible := a.place.Backend.Context
+	if t.r.Head.ServerTools > 0 { // a provider that runs tools bills the context over and over
+		credible = 0
+	}
+	return wire.TapOptions{
+		StripUsage:      a.to == nil && t.r.Head.Stream && !t.r.Head.IncludeUsage,
+		StripContinuous: a.to == nil && t.r.Head.IncludeUsage && a.target != nil && a.target.ContinuousUsage(),
+		Stored:          t.r.Head.Store,
+		Input:           a.input, Ceiling: credible,
+	}
 }
 
 // edit is what this backend is sent in another way than the client wrote it.
@@ -288,7 +294,7 @@ func (t *turn) whole(ctx context.Context, a *attempt, ans *upstream.Answer) {
 		t.head.Type = ans.Header.Get("Content-Type")
 	}
 	if t.stored() {
-		t.toldStored(a)
+		t.toldStored(a, raw)
 	} else {
 		t.keeps(a)
 	}
@@ -297,7 +303,11 @@ func (t *turn) whole(ctx context.Context, a *attempt, ans *upstream.Answer) {
 			return
 		}
 	}
-	t.finish(a, nil)
+	if t.pending(a) {
+		t.putOff(a, nil)
+	} else {
+		t.finish(a, nil)
+	}
 	if err := t.client.Answer(t.head, out); err != nil {
 		t.result.Err = t.undelivered(ctx, err)
 	}

@@ -86,10 +86,20 @@
 // there is one settlement, as ever. Time, bytes and how many there are at a time bound
 // it, and Close ends it.
 //
+// # In the background
+//
+// A response that its provider makes in the background outlives the request that asked for
+// it. When that is answered, or its stream was cut, the turn goes on in a goroutine of its
+// own (later): it asks the provider how the response stands, or takes it from a client that
+// has it, and settles once with what its end tells. The engine is told at once that the
+// place is free (admit.Grant.Leave); rates and budgets stay held until then. Number and time
+// are bounded, and Close asks a last time and settles.
+//
 // # Invariants
 //
 //   - No dial before the journal has the attempt, but for tenants without hard
-//     spend while the journal cannot write.
+//     spend while the journal cannot write, and for what is asked of stored answers, which
+//     costs nothing.
 //   - One journal entry for each attempt; exactly one of them is Final.
 //   - No byte of a second attempt reaches a client that has content of the first.
 //   - The attempt that loses a race has its entry before the final one, and its call has

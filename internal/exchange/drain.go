@@ -49,7 +49,7 @@ type call struct {
 
 // newCall decides whether an attempt's call ends with its client: nil if so.
 func (t *turn) newCall(ctx context.Context, a *attempt, req *outgoing) *call {
-	if a.place.Backend.StopsOnCancel || a.target.Drain.AtOnce <= 0 || a.target.Drain.For <= 0 || t.r.Free || t.shadow != nil || !t.r.Head.Op.Generates() {
+	if a.place.Backend.StopsOnCancel || t.behind() || a.target.Drain.AtOnce <= 0 || a.target.Drain.For <= 0 || t.r.Free || t.shadow != nil || !t.r.Head.Op.Generates() {
 		return nil
 	}
 	c := &call{t: t, a: a, racing: a.place.HedgeAfter > 0 && t.r.Head.Stream}

@@ -188,7 +188,7 @@ func (t *turn) detail(a *attempt) []byte {
 		b = append(b, `,"session":`...)
 		b = appendWord(b, s.String())
 	}
-	b = t.appendState(t.appendCopied(b))
+	b = t.appendBackground(t.appendState(t.appendCopied(b)))
 	if len(t.hooks.Decisions()) > 0 {
 		b = append(b, `,"hooks":`...)
 		b = t.hooks.AppendJSON(b)

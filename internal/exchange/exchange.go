@@ -59,6 +59,8 @@ type Exchange struct {
 	copies copies
 	drains drains
 
+	background *background
+
 	key uint64 // of the hashes of prompts, so that nobody outside can make two that are alike
 }
 
@@ -66,17 +68,23 @@ type Exchange struct {
 func New(o Options) *Exchange {
 	var key [8]byte
 	_, _ = rand.Read(key[:]) // it does not fail
-	x := &Exchange{o: o, key: binary.LittleEndian.Uint64(key[:])}
+	x := &Exchange{o: o, background: newBackground(), key: binary.LittleEndian.Uint64(key[:])}
 	x.drains.running = make(map[sluice.ProviderID]int)
 	x.copies.ctx, x.copies.cancel = context.WithCancelCause(context.Background())
 	return x
 }
 
 // Run takes one request from admission to its record. When it returns the
-// reservation has ended and what the client must still be told is in the
-// Result.
+// reservation has ended, unless its response is still made in the background, and what
+// the client must still be told is in the Result.
 func (x *Exchange) Run(ctx context.Context, r *Request, c Client) (res Result) {
 	t := &turn{x: x, r: r, client: c}
+	if t.behind() {
+		if e := x.background.enter(r.Principal.Tenant, t.mostBehind()); e != nil {
+			return t.refused(e, &admit.Refused{})
+		}
+		defer t.departs()
+	}
 	defer t.x.drains.leave(t)
 	defer t.recovered(&res)
 	defer func() { res.Risk = t.risk() }()
@@ -133,6 +141,7 @@ type turn struct {
 	hooks  *hook.Run     // that look into the request and its answer; nil if none does
 	shadow *route.Shadow // whose copy this is; nil if it is what a client asks
 	copied []copied      // of the shadows whose turn it was
+	later  *later        // its response, where that is made after the request is over; nil if it is not
 
 	last     *attempt      // the one that runs or ran last
 	head     *Head         // of last
@@ -232,8 +241,12 @@ func (t *turn) failed(ctx context.Context, a *attempt) Result {
 	if ctx.Err() != nil && e.Kind != sluice.KindCancelled {
 		e = t.why(ctx, e)
 	}
-	t.finish(a, e)
-	t.taught(a)
+	if t.outlives(a, e) {
+		t.putOff(a, e)
+	} else {
+		t.finish(a, e)
+		t.taught(a)
+	}
 	a.head.Sequence = a.sequence()
 	t.result.Err, t.result.Denied = e, a.denied
 	if a.pass != nil && ctx.Err() == nil {
@@ -247,7 +260,7 @@ func (t *turn) failed(ctx context.Context, a *attempt) Result {
 // nothing stays held.
 func (t *turn) recovered(res *Result) {
 	defer func() {
-		if t.grant != nil {
+		if t.grant != nil && (t.later == nil || t.finished) {
 			t.grant.Release(sluice.InternalError)
 		}
 		if t.rival != nil {

@@ -57,7 +57,7 @@ func (t *turn) call() (engine.Call, *sluice.Error) {
 		ID: r.ID, Principal: r.Principal, Model: sluice.ModelID(h.Model), Dialect: string(h.Op.Dialect()), Others: t.routes(), Needs: h.Needs | h.Op.Surface(),
 		Class: r.Class, Risk: t.risk(), Task: r.Task, Work: w, Least: t.plan.least, Bytes: int64(len(r.Body)), MaxWait: r.MaxWait,
 		Billing: h.Billing(), Free: r.Free, Streaming: h.Stream, Choices: int64(t.choices()), RunLimits: r.RunLimits, Session: r.Session,
-		Pin: t.pin, Single: h.ServerTools > 0 || h.Unbounded || h.Store || len(h.Refs) > 0, // it may act elsewhere, or names what only one provider has
+		Pin: t.pin, Single: h.ServerTools > 0 || h.Unbounded || h.Store || h.Background || len(h.Refs) > 0, // it may act elsewhere, or names what only one provider has
 		Counted: t.showsAll(table, m), Prefix: t.prefix(table, m, w.Input),
 	}
 	if e := t.aboveCeiling(w.Input); e != nil {

@@ -106,6 +106,7 @@ type Hooks struct {
 	Unmarked   func(b sluice.BackendID)                                      // a stream came whole but for its terminal marker, which was added
 	State      func(kind route.StateKind, result string)                     // a request refers to what a backend keeps: pinned, unknown, foreign or split
 	Drained    func(p sluice.ProviderID, result string, after time.Duration) // an answer that nobody waited for was read, or not: a word of Drain…; after how long
+	Background func(p sluice.ProviderID, result string, after time.Duration) // a response that was made in the background is settled: a word of Background…; after how long
 	Panic      func(id sluice.RequestID, value any, stack []byte)
 }
 

@@ -105,7 +105,7 @@ func (t *turn) price(a *attempt, u sluice.Usage) (cost, high sluice.Nano) {
 	switch {
 	case a.idle():
 		w.OutputBound = u.OutputTotal()
-	case a.sent && a.place.Backend.StopsOnCancel && t.r.Head.Stream:
+	case a.sent && t.stops(a) && t.r.Head.Stream:
 		w.OutputBound = min(w.OutputBound, u.OutputTotal()+lead)
 	}
 	return cost, max(cost, row.HardHold(w))
@@ -184,6 +184,8 @@ func (t *turn) status(e *sluice.Error, a *attempt) int {
 	switch {
 	case t.shadow != nil:
 		return 0
+	case t.later != nil && t.later.why == nil: // the client has had its answer
+		return t.head.Status
 	case e == nil:
 		return t.head.Status
 	case e.Reason == sluice.ClientGone:

@@ -64,11 +64,12 @@ func (c *copies) close() {
 	c.wg.Wait()
 }
 
-// Close ends the copies of requests that run, and the reading of answers that nobody
-// waits for, at once, and waits until they are settled. No more are made. Requests go on. It is idempotent.
+// Close ends the copies of requests that run, the reading of answers that nobody waits
+// for, and the waiting for those that are made in the background, at once, and waits until they are settled. No more are made. Requests go on. It is idempotent.
 func (x *Exchange) Close() {
 	x.drains.close()
 	x.copies.close()
+	x.background.close()
 }
 
 // copied is one shadow whose turn the request was: that it was sent, or why not.
@@ -108,7 +109,7 @@ func (t *turn) copyTo(s *route.Shadow) (skip route.Skip) {
 	switch {
 	case t.grant.Grant().Pool == s.Pool:
 		return route.SkipSame
-	case t.r.Head.ServerTools > 0 || t.r.Head.Unbounded || t.r.Head.Store || len(t.r.Head.Refs) > 0: // as for a hedge: see engine.Call.Single
+	case t.r.Head.ServerTools > 0 || t.r.Head.Unbounded || t.r.Head.Store || t.r.Head.Background || len(t.r.Head.Refs) > 0: // as for a hedge: see engine.Call.Single
 		return route.SkipEffects
 	}
 	x, bytes := t.x, int64(len(t.r.Body))

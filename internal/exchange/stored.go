@@ -79,22 +79,27 @@ func reaches(table *route.Table, m *route.Model, pin *route.Pin) (found bool) {
 
 // prepareStored makes what the backend is sent.
 func (t *turn) prepareStored(a *attempt) outgoing {
-	h := t.r.Head
 	a.sent, a.times.sent = true, time.Now()
-	at := a.target.At(upstream.Call{Op: wire.Responses, Model: a.place.Backend.Model})
-	return outgoing{Request: upstream.Request{
-		Method: h.Op.Method(), Path: h.StoredPath(at.Path), Header: t.header(a), Stream: h.Stream, Key: a.place.Key,
-	}}
+	return outgoing{Request: t.storedRequest(a, a.target, t.r.Head)}
 }
 
-// toldStored takes what an answer about a stored one tells: that it is deleted.
-func (t *turn) toldStored(a *attempt) {
-	if t.x.o.State == nil {
+// storedRequest asks the backend of an attempt about a stored answer.
+func (t *turn) storedRequest(a *attempt, target *upstream.Target, h *wire.Head) upstream.Request {
+	at := target.At(upstream.Call{Op: wire.Responses, Model: a.place.Backend.Model})
+	return upstream.Request{Method: h.Op.Method(), Path: h.StoredPath(at.Path), Header: t.header(a), Stream: h.Stream, Key: a.place.Key}
+}
+
+// toldStored takes what an answer about a stored one tells: that it is deleted, or has come
+// to its end.
+func (t *turn) toldStored(a *attempt, body []byte) {
+	of := responseOf{t.r.Principal.Tenant, t.r.Head.Refs[0].ID}
+	switch op := t.r.Head.Op; {
+	case op == wire.ResponseDelete:
+		t.x.o.State.Forget(of.tenant, t.r.Head.Refs)
+		t.x.background.hurry(of)
 		return
-	}
-	if t.r.Head.Op == wire.ResponseDelete {
-		t.x.o.State.Forget(t.r.Principal.Tenant, t.r.Head.Refs)
-		return
+	case op != wire.ResponseItems && !a.tap.Pending():
+		t.x.background.saw(of, body)
 	}
 	t.keeps(a)
 }

@@ -104,7 +104,7 @@ func (t *turn) begun(a *attempt) {
 		x.Body = nil
 	}
 	a.times.first, a.times.firstSeen = since(a.times.sent), a.tap.Delivered()
-	if t.stored() { // it was generated before
+	if t.stored() || t.behind() { // it was generated before, or may be queued at its provider
 		return
 	}
 	t.first = since(t.r.Arrived)
@@ -192,7 +192,8 @@ func (s *stream) take(r *reading) bool {
 	case s.open || r.ev.Data != nil || r.err != nil: // comments say nothing to a client that has its own
 		s.out = append(s.out, out...)
 	}
-	if t.hooks != nil && !s.looked && (last || r.step.Content || len(s.out) > maxPreamble) && !s.look(last) {
+	early := s.early()
+	if t.hooks != nil && !s.looked && (last || r.step.Content || early || len(s.out) > maxPreamble) && !s.look(last) {
 		return false
 	}
 	if last {
@@ -214,8 +215,16 @@ func (s *stream) take(r *reading) bool {
 			return false
 		}
 	}
-	s.open = s.open || len(s.out) > maxPreamble
+	s.open = s.open || early || len(s.out) > maxPreamble
 	return len(s.out) <= maxCollected || s.flush()
+}
+
+// early reports whether a stream is delivered before its first content: of a response that
+// is made in the background the client needs the id at once, and no other backend is
+// tried once there is one.
+func (s *stream) early() bool {
+	t := s.t
+	return t.behind() && s.a.tap.ResponseID() != "" && (t.hooks == nil || !t.hooks.Commits())
 }
 
 // conclude settles a stream that is complete and writes its last events.
@@ -226,6 +235,9 @@ func (t *turn) conclude(s *stream) {
 	}
 	t.begun(s.a)
 	t.keeps(s.a)
+	if t.stored() {
+		t.x.background.hurry(responseOf{t.r.Principal.Tenant, t.r.Head.Refs[0].ID})
+	}
 	t.finish(s.a, nil)
 	if err := t.client.Events(s.a.head, s.out); err != nil {
 		t.result.Err = t.undelivered(s.ctx, err)

@@ -38,7 +38,7 @@ func (t *turn) withUnseen(a *attempt, u sluice.Usage) sluice.Usage {
 		u.Output = max(u.Output, t.plan.work.Output)
 		return u
 	}
-	stops := a.place.Backend.StopsOnCancel
+	stops := t.stops(a)
 	switch {
 	case !t.r.Head.Stream:
 		n, known := t.generated(a, a.times.untilHead())
@@ -118,7 +118,7 @@ func (t *turn) hidden(a *attempt) sluice.Tokens {
 // learnCut takes into the estimates that an answer which the client did not wait for
 // had come to some length, where the backend goes on to the end of it.
 func (t *turn) learnCut(a *attempt) {
-	if a.least <= 0 || a.failure == nil || a.failure.Kind != sluice.KindCancelled || a.place.Backend.StopsOnCancel || !a.sent {
+	if a.least <= 0 || a.failure == nil || a.failure.Kind != sluice.KindCancelled || a.place.Backend.StopsOnCancel || t.behind() || !a.sent {
 		return
 	}
 	t.x.mu.Lock()
@@ -128,7 +128,7 @@ func (t *turn) learnCut(a *attempt) {
 
 // learnPace takes into the estimates how long a complete answer took.
 func (t *turn) learnPace(a *attempt, u sluice.Usage) {
-	if a.failure != nil || u.Anomalous || t.r.Free || !t.r.Head.Op.Generates() {
+	if a.failure != nil || u.Anomalous || t.r.Free || t.behind() || !t.r.Head.Op.Generates() {
 		return
 	}
 	n := t.choices()

@@ -13,9 +13,6 @@ func unkept(h *wire.Head) error {
 	case h.Items:
 		e = sluice.Invalid("input", "has an item by its id alone, which is not led to where that is kept")
 		e.Hint = "send the item itself, or go on from an answer by previous_response_id"
-	case h.Background:
-		e = sluice.Invalid("background", "asks for an answer that is fetched later, whose usage nobody would settle")
-		e.Hint = "wait for the answer, streamed or not"
 	default:
 		return nil
 	}

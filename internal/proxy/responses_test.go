@@ -201,7 +201,7 @@ func TestResponsesElsewhere(t *testing.T) {
 func TestResponsesRefused(t *testing.T) {
 	for _, tt := range []struct{ body, param, code string }{
 		{`{"model":"m","input":[{"type":"item_reference","id":"msg_1"}]}`, "input", "invalid_value"},
-		{`{"model":"m","input":"x","background":true}`, "background", "invalid_value"},
+		{`{"model":"m","input":"x","background":true}`, "background", "untranslatable"},
 		{`{"model":"m","input":"x","max_output_tokens":0}`, "max_output_tokens", "invalid_value"},
 		{`{"model":"m","input":"x","tools":[{"type":"web_search"}]}`, "tools[0]", "untranslatable"},
 		{`{"model":"m","input":"x","store":true}`, "store", "untranslatable"},

@@ -49,11 +49,12 @@ func (h Hooks) Exchange() exchange.Hooks {
 		Parked: func(b sluice.BackendID, key, code string) {
 			h.Log.Warn("the provider refused a credential, or its account is spent", slog.String("backend", string(b)), slog.String("credential", key), slog.String("code", Clean(code)))
 		},
-		Retry:    h.Metrics.Retry,
-		Hedge:    h.Metrics.Hedge,
-		State:    h.Metrics.State,
-		Drained:  h.Metrics.Drained,
-		Unmarked: func(b sluice.BackendID) { h.Metrics.unmarked.WithLabelValues(string(b)).Inc() },
+		Retry:      h.Metrics.Retry,
+		Hedge:      h.Metrics.Hedge,
+		State:      h.Metrics.State,
+		Drained:    h.Metrics.Drained,
+		Background: h.Metrics.Background,
+		Unmarked:   func(b sluice.BackendID) { h.Metrics.unmarked.WithLabelValues(string(b)).Inc() },
 		Panic: func(id sluice.RequestID, value any, stack []byte) {
 			h.Metrics.panics.Inc()
 			h.Log.Error("panic", slog.String("request_id", string(id)), slog.Any("value", value), slog.String(stackKey, string(stack)))

@@ -18,7 +18,8 @@ type Levels struct {
 	Pools    []PoolLevel
 	Backends []BackendLevel
 
-	Drains map[sluice.ProviderID]int // answers that are read though their clients have left
+	Drains     map[sluice.ProviderID]int // answers that are read though their clients have left
+	Background int                       // responses that are made though their requests have been answered
 
 	Health  Health
 	Regions []engine.RegionView
@@ -81,7 +82,7 @@ type levels struct {
 	retryBudget, backendRetryBudget                *prometheus.Desc
 	journalEntries, journalAge, journalOpen        *prometheus.Desc
 	snapshotTenants, snapshotKeys, snapshotAge, up *prometheus.Desc
-	offFile, drains                                *prometheus.Desc
+	offFile, drains, background                    *prometheus.Desc
 }
 
 func newLevels(m *Metrics) *levels {
@@ -109,6 +110,7 @@ func newLevels(m *Metrics) *levels {
 		snapshotAge:        m.desc("sluice_snapshot_age_seconds", "gauge", "Time since that snapshot was last confirmed."),
 		offFile:            m.desc("sluice_config_off_file", "gauge", "1 while a rollback or a change of routes is in force in place of the configuration file, 0 while the file is followed."),
 		drains:             m.desc("sluice_drains", "gauge", "Answers that are read though their clients have left, by provider.", "provider"),
+		background:         m.desc("sluice_background_responses", "gauge", "Responses that are made in the background, whose requests have been answered and are not settled yet."),
 		up:                 m.desc("sluice_ready", "gauge", "1 when the gateway admits requests, 0 while it starts or drains."),
 	}
 }
@@ -160,6 +162,7 @@ func (l *levels) Collect(ch chan<- prometheus.Metric) {
 	gauge(l.snapshotAge, v.SnapshotAge.Seconds())
 	gauge(l.up, oneIf(v.Ready))
 	gauge(l.offFile, oneIf(v.OffFile))
+	gauge(l.background, float64(v.Background))
 	for p, n := range v.Drains {
 		gauge(l.drains, float64(n), string(p))
 	}

@@ -60,6 +60,7 @@ type Metrics struct {
 	anomalies     *prometheus.CounterVec
 	unmarked      *prometheus.CounterVec
 	drains        *prometheus.CounterVec
+	background    *prometheus.CounterVec
 	late          prometheus.Counter
 	unpriced      *prometheus.CounterVec
 	estimateError *prometheus.HistogramVec
@@ -132,6 +133,7 @@ func (m *Metrics) requestMetrics() {
 	m.hedges = m.counter("sluice_hedges_total", "Attempts whose first content was late, of requests that may be hedged, by the backend that was late: the result is won, lost or failed of the second attempt, ended if the client left before either had content, or why there was none.", "backend", "result")
 	m.healthChanges = m.counter("sluice_backend_health_changes_total", "Changes of what a backend may be given, by what it was then: healthy, cooling, probing, ramping, held, avoided, parked, disabled or drained.", "backend", "to")
 	m.truncations = m.counter("sluice_stream_truncations_total", "Streams that a backend ended before they were complete.", "backend")
+	m.background = m.counter("sluice_background_total", "Responses that were made in the background and are settled, by how they came out: ended (completed or failed), stopped (cancelled), gone (the provider has it no more), time (cancelled after two hours), or shutdown.", "provider", "result")
 	m.drains = m.counter("sluice_drains_total", "Answers whose client had left, of providers that bill them to the end, by what became of reading them on: whole, time, bytes, cut, shutdown, or full if none was begun since as many were read as are at a time.", "provider", "result")
 	m.unmarked = m.counter("sluice_stream_markers_added_total", "Streams that a backend ended complete but for the terminal marker, which was added.", "backend")
 }
@@ -283,6 +285,11 @@ func (m *Metrics) State(kind route.StateKind, result string) {
 // Drained counts what became of reading an answer on whose client had left.
 func (m *Metrics) Drained(p sluice.ProviderID, result string, _ time.Duration) {
 	m.drains.WithLabelValues(string(p), result).Inc()
+}
+
+// Background counts a response that was made in the background, when it is settled.
+func (m *Metrics) Background(p sluice.ProviderID, result string, _ time.Duration) {
+	m.background.WithLabelValues(string(p), result).Inc()
 }
 
 // Output counts how far the expected output of an answer was off.
