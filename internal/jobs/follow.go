@@ -100,10 +100,14 @@ func (d *Desk) progress(ctx context.Context, w *work, now time.Time) {
 	j := &w.job
 	switch {
 	case j.Counts.Open() == 0:
-		d.move(ctx, w, Finalizing, func(j *Job) { j.Ending, j.Finalizing = Completed, now })
+		ending := Completed
+		if j.Counts.Expired > 0 {
+			ending = Expired
+		}
+		d.move(ctx, w, Finalizing, func(j *Job) { j.Ending, j.Finalizing = ending, now })
 	case !now.Before(j.Deadline):
 		if d.endLines(ctx, w, LineExpired) {
-			d.move(ctx, w, Finalizing, func(j *Job) { j.Ending, j.Finalizing = Expired, now })
+			d.again() // to see what became of them
 		}
 	default:
 		d.crew.mu.Lock()
