@@ -34,6 +34,7 @@ type Policy struct {
 	HardSpend     bool      // spend budgets hold upper bounds and are never exceeded
 	Budget402     bool      // a spent budget is 402 in the OpenAI dialect too
 	ForeignState  bool      // requests may refer to what a provider keeps and no tenant here has
+	FetchMedia    bool      // what requests name by URL is fetched for backends that take bytes alone
 	WarnDropped   bool      // what a translation between dialects leaves out is told; else it refuses the request
 	JournalSync   bool      // wait for the journal's fsync before the dial
 

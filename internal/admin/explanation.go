@@ -82,6 +82,7 @@ type Attempt struct {
 	Drained           *Drained    `json:"drained,omitempty" doc:"Where its client had left and its provider bills an answer to the end: what became of reading on"`
 	KeptAt            string      `json:"kept_at,omitempty" doc:"The place where that is, and where alone the request could go: a backend, or a provider with credential and site; empty where it is unknown"`
 	Translated        string      `json:"translated,omitempty" doc:"The dialect into which the request was put for the backend; empty where that speaks the client's"`
+	Fetched           int         `json:"fetched,omitempty" doc:"Images and documents that it names by URL and that the gateway fetched for the backend"`
 	Dropped           string      `json:"dropped,omitempty" doc:"Fields of the request that its translation left out or approximated"`
 	Untranslated      string      `json:"untranslated,omitempty" doc:"A dialect into which the request could not be put when one was looked for, and the field that was in the way"`
 	Hooks             []Decision  `json:"hooks,omitempty" doc:"What hooks decided of the request and its answer, up to then"`
@@ -326,6 +327,7 @@ func (x *Explanation) decisions(at *Attempt, detail []byte) {
 		at.KeptAt = pin.String()
 	}
 	take("translated", &at.Translated)
+	take("fetched", &at.Fetched)
 	take("dropped", &at.Dropped)
 	take("untranslated", &at.Untranslated)
 	take("hooks", &at.Hooks)

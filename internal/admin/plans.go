@@ -48,6 +48,7 @@ type PlanFields struct {
 	LimitsMode    *string           `json:"limits_mode,omitempty" enum:"enforce,shadow,off" doc:"shadow counts and tells what it would have refused; off counts nothing"`
 	Translation   *string           `json:"translation,omitempty" enum:",strict,warn" doc:"Of requests to backends of another dialect: what that cannot carry refuses the request, or is named in sluice-dropped; empty is strict"`
 	ForeignIDs    *string           `json:"foreign_ids,omitempty" enum:",refuse,allow" doc:"Of requests that refer to what a provider keeps, by an id that no answer here has given: refused, or left to the provider; empty is refuse"`
+	FetchMedia    *string           `json:"fetch_media,omitempty" enum:",refuse,allow" doc:"Of images and documents by URL, for backends that take bytes alone: the gateway fetches them, from public addresses, or such backends are left out; empty is refuse"`
 	EngineFields  *[]string         `json:"engine_fields,omitempty" maxItems:"20" doc:"Members of a body that steer a self-run engine and that requests may have, such as priority; empty allows none"`
 	Residency
 }
@@ -58,6 +59,7 @@ func planView(p *auth.Plan) Plan {
 	out.Class, out.Weight = &class, &weight
 	mode := p.LimitsMode.String()
 	out.LimitsMode, out.Translation, out.ForeignIDs = &mode, translationOf(p.Translation), foreignOf(p.ForeignIDs)
+	out.FetchMedia = fetchOf(p.FetchMedia)
 	out.InputCeiling, out.OutputCeiling = ceilings{&p.InputCeiling, &p.OutputCeiling}.told()
 	out.PerUser, out.PerRun = limitsOf(p.PerUser), runLimitsOf(p.PerRun)
 	if spend == "" {
@@ -148,6 +150,9 @@ func (f *PlanFields) apply(p *auth.Plan) error {
 	}
 	ceilings{&p.InputCeiling, &p.OutputCeiling}.set(f.InputCeiling, f.OutputCeiling)
 	if err := applyTranslation(&p.Translation, f.Translation); err != nil {
+		return err
+	}
+	if err := applyFetch(&p.FetchMedia, f.FetchMedia); err != nil {
 		return err
 	}
 	if err := applyForeign(&p.ForeignIDs, f.ForeignIDs); err != nil {

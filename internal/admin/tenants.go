@@ -35,6 +35,7 @@ type TenantFields struct {
 
 	Translation *string `json:"translation,omitempty" enum:",strict,warn" doc:"In place of the plan's; empty takes the plan's"`
 	ForeignIDs  *string `json:"foreign_ids,omitempty" enum:",refuse,allow" doc:"In place of the plan's; empty takes the plan's"`
+	FetchMedia  *string `json:"fetch_media,omitempty" enum:",refuse,allow" doc:"In place of the plan's; empty takes the plan's"`
 	Residency
 }
 
@@ -53,6 +54,7 @@ func tenantView(t *auth.Tenant) Tenant {
 		out.Models = &names
 	}
 	out.Limits, out.Residency, out.Translation, out.ForeignIDs = limitsOf(t.Limits), residencyOf(t.Residency), translationOf(t.Translation), foreignOf(t.ForeignIDs)
+	out.FetchMedia = fetchOf(t.FetchMedia)
 	if t.LimitsMode != nil {
 		mode := t.LimitsMode.String()
 		out.LimitsMode = &mode
@@ -83,6 +85,9 @@ func (f *TenantFields) apply(t *auth.Tenant) (err error) {
 		}
 	}
 	if err := applyTranslation(&t.Translation, f.Translation); err != nil {
+		return err
+	}
+	if err := applyFetch(&t.FetchMedia, f.FetchMedia); err != nil {
 		return err
 	}
 	if err := applyForeign(&t.ForeignIDs, f.ForeignIDs); err != nil {

@@ -32,6 +32,7 @@ func policyOf(p *Plan, t *Tenant, project *Project, k *Key) *sluice.Policy {
 		EngineFields: p.EngineFields,
 	}
 	out.WarnDropped, out.ForeignState = warns(p.Translation, t.Translation), allowsForeign(p.ForeignIDs, t.ForeignIDs)
+	out.FetchMedia = fetches(p.FetchMedia, t.FetchMedia)
 	out.Hooks = together(p.Hooks, t.Hooks)
 	where := p.Residency.narrow(t.Residency)
 	out.InputCeiling, out.OutputCeiling = lower(p.InputCeiling, k.InputCeiling), lower(p.OutputCeiling, k.OutputCeiling)
@@ -208,7 +209,7 @@ func (ps *policies) intern(p *sluice.Policy) *sluice.Policy {
 // when their encodings are: every variable part stands behind its length.
 func encodePolicy(b []byte, p *sluice.Policy) []byte {
 	b = appendText(b, string(p.Plan))
-	b = append(b, byte(p.Class), byte(p.Mode), byte(p.Risk), flag(p.HardSpend), flag(p.Budget402), flag(p.WarnDropped), flag(p.ForeignState), flag(p.JournalSync))
+	b = append(b, byte(p.Class), byte(p.Mode), byte(p.Risk), flag(p.HardSpend), flag(p.Budget402), flag(p.WarnDropped), flag(p.ForeignState), flag(p.FetchMedia), flag(p.JournalSync))
 	b = binary.AppendUvarint(b, uint64(len(p.Classes)))
 	for _, c := range p.Classes {
 		b = append(b, byte(c))

@@ -81,6 +81,7 @@ type Plan struct {
 
 	Translation Translation `json:"translation,omitempty"` // empty is strict
 	ForeignIDs  ForeignIDs  `json:"foreign_ids,omitempty"` // empty is refuse
+	FetchMedia  FetchMedia  `json:"fetch_media,omitempty"` // empty is refuse
 	Hooks       []string    `json:"hooks,omitempty"`       // that look into requests and answers, by name, in order
 
 	EngineFields []string `json:"engine_fields,omitempty"` // members of wire.EngineFields that requests may have
@@ -128,6 +129,7 @@ type Tenant struct {
 	LimitsMode  *sluice.LimitMode `json:"limits_mode,omitempty"` // in place of the plan's
 	Translation Translation       `json:"translation,omitempty"` // in place of the plan's
 	ForeignIDs  ForeignIDs        `json:"foreign_ids,omitempty"` // in place of the plan's
+	FetchMedia  FetchMedia        `json:"fetch_media,omitempty"` // in place of the plan's
 	Hooks       []string          `json:"hooks,omitempty"`       // after the plan's
 
 	Residency

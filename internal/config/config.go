@@ -256,6 +256,7 @@ type Plan struct {
 	LimitsMode  LimitMode   `json:"limits_mode,omitempty" jsonschema:"enforce; shadow counts and tells what it would have refused but refuses nothing; off counts nothing. Limits of models and the fleet are always in force"`
 	Translation Translation `json:"translation,omitempty" jsonschema:"of requests to backends of another dialect. strict: what that cannot carry refuses the request; warn: hints are left out and named in sluice-dropped, and only what changes cost, safety, determinism or structure refuses it"`
 	ForeignIDs  ForeignIDs  `json:"foreign_ids,omitempty" jsonschema:"of requests that refer to what a provider keeps, by an id that no answer here has given, or that is forgotten. refuse: as if it did not exist; allow: the provider decides, for a tenant that has its account to itself"`
+	FetchMedia  FetchMedia  `json:"fetch_media,omitempty" jsonschema:"of requests with an image or a document by its URL, where a backend takes bytes alone. refuse: such backends are left out; allow: the gateway fetches it, from public addresses, bounded, and sends its bytes"`
 
 	EngineFields []EngineField `json:"engine_fields,omitempty" jsonschema:"members of a body that steer an engine that you run, and that requests may have: priority, request_id, rid, chat_template, chat_template_kwargs, logits_processors, kv_transfer_params, cache_salt (unless the pool sets one), truncate_prompt_tokens, mm_processor_kwargs, vllm_xargs; none if left out"`
 }
@@ -266,7 +267,7 @@ type EngineField string
 func (EngineField) words() []string { return wire.EngineFields }
 
 func (p *Plan) setDefaults() {
-	p.Class, p.Weight, p.Spend, p.BudgetStatus, p.LimitsMode, p.Translation, p.ForeignIDs = sluice.Standard, 1, "hard", 429, "enforce", "strict", "refuse"
+	p.Class, p.Weight, p.Spend, p.BudgetStatus, p.LimitsMode, p.Translation, p.ForeignIDs, p.FetchMedia = sluice.Standard, 1, "hard", 429, "enforce", "strict", "refuse", "refuse"
 }
 
 // Translation is strict or warn.
@@ -306,6 +307,7 @@ type Tenant struct {
 
 	Translation Translation `json:"translation,omitempty" jsonschema:"in place of the plan's"`
 	ForeignIDs  ForeignIDs  `json:"foreign_ids,omitempty" jsonschema:"in place of the plan's"`
+	FetchMedia  FetchMedia  `json:"fetch_media,omitempty" jsonschema:"in place of the plan's"`
 	Hooks       []string    `json:"hooks,omitempty" jsonschema:"names of hooks, after the plan's"`
 	Residency
 	Projects map[string]*Project `json:"projects,omitempty" jsonschema:"its projects; default exists without being declared"`

@@ -20,7 +20,7 @@ func (c *Config) records(h auth.Hasher) auth.Records {
 		out := auth.Tenant{
 			ID: sluice.TenantID(name), Name: t.Name, Plan: sluice.PlanID(t.Plan), Suspended: t.Suspended,
 			Models: modelIDs(t.Models), Limits: slices.Clone(t.Limits), Residency: t.Residency.record(), Origin: c.origin(path),
-			Translation: auth.Translation(t.Translation), ForeignIDs: auth.ForeignIDs(t.ForeignIDs), Hooks: slices.Clone(t.Hooks),
+			Translation: auth.Translation(t.Translation), ForeignIDs: auth.ForeignIDs(t.ForeignIDs), FetchMedia: auth.FetchMedia(t.FetchMedia), Hooks: slices.Clone(t.Hooks),
 		}
 		if t.LimitsMode != "" {
 			mode := t.LimitsMode.mode()
@@ -49,7 +49,7 @@ func (c *Config) planRecord(name string, p *Plan) auth.Plan {
 	out := auth.Plan{
 		ID: sluice.PlanID(name), Class: p.Class, Classes: slices.Clone(p.Classes), Weight: p.Weight, Models: modelIDs(p.Models),
 		MaxWait: time.Duration(p.MaxWait), MaxOutput: sluice.Tokens(p.MaxOutput), Spend: auth.Spend(p.Spend),
-		BudgetStatus: int(p.BudgetStatus), JournalSync: auth.Sync(p.JournalSync), Translation: auth.Translation(p.Translation), ForeignIDs: auth.ForeignIDs(p.ForeignIDs),
+		BudgetStatus: int(p.BudgetStatus), JournalSync: auth.Sync(p.JournalSync), Translation: auth.Translation(p.Translation), ForeignIDs: auth.ForeignIDs(p.ForeignIDs), FetchMedia: auth.FetchMedia(p.FetchMedia),
 		Limits: p.Limits.top(), PerProject: p.PerProject.top(), PerKey: p.PerKey.top(),
 		PerUser: p.PerUser.top(), PerRun: Limits(p.PerRun).top(), LimitsMode: p.LimitsMode.mode(),
 		InputCeiling: sluice.Tokens(p.InputCeiling), OutputCeiling: sluice.Tokens(p.OutputCeiling),

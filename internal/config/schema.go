@@ -136,6 +136,7 @@ func typeSchemas() map[reflect.Type]*jsonschema.Schema {
 		reflect.TypeFor[EngineField]():  words(EngineField("").words()...),
 		reflect.TypeFor[Translation]():  words(Translation("").words()...),
 		reflect.TypeFor[ForeignIDs]():   words(ForeignIDs("").words()...),
+		reflect.TypeFor[FetchMedia]():   words(FetchMedia("").words()...),
 		reflect.TypeFor[Limits]():       limits,
 		reflect.TypeFor[RunLimits]():    run,
 		reflect.TypeFor[Price]():        {AnyOf: []*jsonschema.Schema{words("free"), rates, units}},

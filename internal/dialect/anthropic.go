@@ -18,7 +18,7 @@ var anthropicNames = map[Feature]string{
 	FeatureNoTurn: "messages", FeatureResultError: "is_error", FeatureCache: "cache_control", FeatureTopK: "top_k", FeatureHot: "temperature",
 	FeatureBudget: "thinking.budget_tokens", FeatureBlankStop: "stop_sequences", FeatureToolName: "name", FeatureMinimal: "output_config.effort",
 	FeatureNoCalls: "tool_choice", FeatureSerial: "tool_choice.disable_parallel_tool_use",
-	FeatureOrphan: "tool_use_id", FeatureStops: "stop_sequences", FeatureUser: "metadata.user_id",
+	FeatureImageURL: "source.url", FeatureDocumentURL: "source.url", FeatureOrphan: "tool_use_id", FeatureStops: "stop_sequences", FeatureUser: "metadata.user_id",
 }
 
 // anthropicElsewhere is what becomes of what some other dialects alone do not take.
@@ -98,6 +98,7 @@ var anthropicCarries = map[Feature]carriage{
 	FeatureImage:        {Kept, "a `data:` URL as base64", ""},
 	FeatureImageURL:     {fate: Kept},
 	FeatureImageDetail:  {Dropped, "has no place in this dialect", "leave it out or auto"},
+	FeatureDocumentURL:  {Kept, "as `document` by URL", ""},
 	FeatureDocument:     {Kept, "a PDF as `document`, its `filename` as title", ""},
 	FeatureFile:         {Refused, "names a file at another provider", "send its bytes as file_data"},
 	FeatureAudioInput:   {Refused, "is audio, which this dialect cannot take", "send its transcript"},

@@ -161,7 +161,7 @@ func (b *anthropicBlock) document(r *Request, at place) (Part, bool) {
 	case s.Type == "text":
 		return Part{Kind: CitedTextPart, Text: s.Data, Media: Media{Title: b.Title}}, true
 	case s.Type == "url":
-		r.ask(FeatureDocumentURL, at.inMessages("source.url"), nil)
+		return Part{Kind: DocumentPart, Media: Media{URL: s.URL, Title: b.Title}}, true
 	case s.Type == "file":
 		r.ask(FeatureFile, at.inMessages("source.file_id"), nil)
 	default:

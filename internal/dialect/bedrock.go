@@ -23,10 +23,10 @@ var bedrockCarries = map[Feature]carriage{
 	FeatureName:         {Dropped, "has no place in this dialect", "write the name into the text"},
 
 	FeatureImage:           {Kept, "a PNG, JPEG, GIF or WebP as `image` by its bytes; another kind is refused", ""},
-	FeatureImageURL:        {Refused, "is an image by its URL, and this dialect takes its bytes", "send it as a data: URL or as base64"},
+	FeatureImageURL:        byItsBytes,
 	FeatureImageDetail:     {Dropped, "has no place in this dialect", "leave it out or auto"},
 	FeatureDocument:        {Kept, "as `document`; of its name what the dialect allows: letters, digits, spaces, hyphens and brackets", ""},
-	FeatureDocumentURL:     {Refused, "is a document by its URL, and this dialect takes its bytes", "send its bytes as base64"},
+	FeatureDocumentURL:     byItsBytes,
 	FeatureDocumentText:    {Kept, "as `document` of text", ""},
 	FeatureDocumentContext: {Dropped, "is not carried to this dialect", "write it into a text"},
 	FeatureCitations:       {Refused, "asks for citations, which are not carried from this dialect", ownDialect},

@@ -132,8 +132,7 @@ func (e *bedrockEmitter) shown(p *Part) {
 	case ImagePart:
 		format, ok := imageFormats[p.Media.Type]
 		switch {
-		case p.Media.URL != "":
-			e.rep.at(FeatureImageURL, p.at)
+		case p.Media.URL != "": // it is refused already
 		case !ok:
 			e.rep.at(FeatureSearchResult, p.at)
 		default:
@@ -144,7 +143,10 @@ func (e *bedrockEmitter) shown(p *Part) {
 			e.close(3)
 		}
 	case DocumentPart:
-		if p.Media.URL != "" || p.Media.Type != "application/pdf" {
+		if p.Media.URL != "" { // likewise
+			return
+		}
+		if p.Media.Type != "application/pdf" {
 			e.rep.at(FeatureSearchResult, p.at)
 			return
 		}

@@ -30,9 +30,8 @@ func keepsInConverse(r *Request) {
 			if parts[j].Kind == CallPart && len(r.Tools) == 0 {
 				r.Tools = []Tool{{Name: "f", Schema: jsontext.Value(`{"type":"object"}`)}}
 			}
-			if m := &parts[j].Media; m.URL != "" {
-				*m = Media{Type: "image/webp", Data: "CCCC"}
-			} else if m.Title != "" {
+			parts[j].fetched()
+			if m := &parts[j].Media; m.Title != "" {
 				m.Title = fmt.Sprintf("a%d-%d", i, j)
 			}
 		}

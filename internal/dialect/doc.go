@@ -58,7 +58,7 @@
 //
 // # What it does not do
 //
-// It opens no connection (an image's URL is passed on), counts nothing, finds no
+// It opens no connection (an image's URL is passed on, or fetched by others: see Wants), counts nothing, finds no
 // errors in streams (wire.Tap does), and has no state between requests: reasoning
 // and its signatures come back with the client's next turn or not at all.
 package dialect

@@ -120,6 +120,9 @@ type carriage struct {
 	fix  string
 }
 
+// byItsBytes is what becomes of media by URL at backends that take bytes alone.
+var byItsBytes = carriage{Kept, "by its bytes, which the gateway fetches; refused where the tenant's `fetch_media` is `refuse`", ""}
+
 // field is what the clients of a dialect call a feature.
 type field struct {
 	feature Feature

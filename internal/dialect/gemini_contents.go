@@ -293,8 +293,10 @@ func (f *geminiFile) read(r *Request, at place) (Part, bool) {
 		r.ask(FeatureVideo, geminiPath(at, "fileData"), nil)
 	case major == "audio":
 		r.ask(FeatureAudioInput, geminiPath(at, "fileData"), nil)
+	case f.MIME == "application/pdf":
+		return Part{Kind: DocumentPart, Media: Media{Type: f.MIME, URL: f.URI, Title: f.Name}, at: at}, true
 	default:
-		r.ask(FeatureDocumentURL, geminiPath(at, "fileData.fileUri"), nil)
+		r.ask(FeatureSearchResult, geminiPath(at, "fileData"), nil)
 	}
 	return Part{}, false
 }

@@ -302,8 +302,7 @@ func (e *geminiEmitter) result(p *Part) (late []*Part) {
 func (e *geminiEmitter) part(p *Part) {
 	e.cached(p)
 	switch m := &p.Media; {
-	case p.Kind == ImagePart && m.URL != "":
-		e.rep.at(FeatureImageURL, p.at)
+	case m.URL != "": // it is refused already
 	case p.Kind == ImagePart, p.Kind == DocumentPart:
 		e.inline(m.Type, m.Data, m.Title)
 	case p.Kind == CitedTextPart:

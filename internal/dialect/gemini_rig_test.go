@@ -32,9 +32,7 @@ func geminiKeeps(r *Request) {
 	}
 	for i := range r.Messages {
 		for j := range r.Messages[i].Parts {
-			if m := &r.Messages[i].Parts[j].Media; m.URL != "" {
-				*m = Media{Type: "image/webp", Data: "CCCC"}
-			}
+			r.Messages[i].Parts[j].fetched()
 		}
 	}
 	if r.Format != nil {
@@ -199,7 +197,7 @@ var geminiTells = map[Feature]tells{
 	FeaturePrefill:       {"contents[1]", answered + `{"text":"a"}]}]}`, nil},
 	FeatureNoTurn:        {"contents", `{"contents":[],"systemInstruction":{"parts":[{"text":"s"}]}}`, nil},
 	FeatureImage:         {"", asks(`{"inlineData":{"mimeType":"image/png","data":"AAAA"}}`), nil},
-	FeatureImageURL:      {"contents[0].parts[0]", asks(`{"fileData":{"mimeType":"image/png","fileUri":"https://a/b.png"}}`), nil},
+	FeatureImageURL:      {"contents[0].parts[0].fileData.fileUri", asks(`{"fileData":{"mimeType":"image/png","fileUri":"https://a/b.png"}}`), nil},
 	FeatureImageDetail:   {"generationConfig.mediaResolution", configured(`"mediaResolution":"MEDIA_RESOLUTION_LOW"`), nil},
 	FeatureDocument:      {"", asks(`{"inlineData":{"mimeType":"application/pdf","data":"AAAA","displayName":"a.pdf"}}`), nil},
 	FeatureDocumentText:  {"contents[0].parts[0]", asks(`{"inlineData":{"mimeType":"text/plain","data":"AAAA"}}`), nil},

@@ -35,7 +35,7 @@ var openaiTells = map[Feature]tells{
 	FeatureEmptyText:    {"", `{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":""},{"type":"text","text":"x"}]}]}`, nil},
 	FeatureName:         {"messages[0].name", `{"model":"m","messages":[{"role":"user","name":"n","content":"x"}]}`, nil},
 	FeatureImage:        {"", `{"model":"m","messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA","detail":"auto"}}]}]}`, nil},
-	FeatureImageURL:     {"messages[0].content[0]", `{"model":"m","messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://a/b.png"}}]}]}`, nil},
+	FeatureImageURL:     {"messages[0].content[0].image_url.url", `{"model":"m","messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://a/b.png"}}]}]}`, nil},
 	FeatureImageDetail:  {"messages[0].content[0].image_url.detail", `{"model":"m","messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA","detail":"low"}}]}]}`, nil},
 	FeatureDocument:     {"", `{"model":"m","messages":[{"role":"user","content":[{"type":"file","file":{"filename":"a.pdf","file_data":"data:application/pdf;base64,AAAA"}}]}]}`, nil},
 	FeatureFile:         {"messages[0].content[0].file.file_id", `{"model":"m","messages":[{"role":"user","content":[{"type":"file","file":{"file_id":"file-1"}}]}]}`, nil},
@@ -106,10 +106,10 @@ var anthropicTells = map[Feature]tells{
 	FeatureWithin:          {"", `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"x"},{"role":"system","content":"s"},` + after, nil},
 	FeaturePrefill:         {"messages[1]", `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"x"},{"role":"assistant","content":"a"}]}`, nil},
 	FeatureImage:           {"", turn(`{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}`), nil},
-	FeatureImageURL:        {"messages[0].content[0]", turn(`{"type":"image","source":{"type":"url","url":"https://a/b"}}`), nil},
+	FeatureImageURL:        {"messages[0].content[0].source.url", turn(`{"type":"image","source":{"type":"url","url":"https://a/b.png"}}`), nil},
 	FeatureDocument:        {"", turn(`{"type":"document","title":"a.pdf","source":{"type":"base64","media_type":"application/pdf","data":"AAAA"}}`), nil},
 	FeatureDocumentText:    {"messages[0].content[0]", turn(`{"type":"document","source":{"type":"text","media_type":"text/plain","data":"x"}}`), nil},
-	FeatureDocumentURL:     {"messages[0].content[0].source.url", turn(`{"type":"document","source":{"type":"url","url":"https://a/b"}}`), nil},
+	FeatureDocumentURL:     {"messages[0].content[0].source.url", turn(`{"type":"document","source":{"type":"url","url":"https://a/b.pdf"}}`), nil},
 	FeatureDocumentContext: {"messages[0].content[0].context", turn(`{"type":"document","context":"c","source":{"type":"base64","media_type":"application/pdf","data":"AAAA"}}`), nil},
 	FeatureCitations:       {"messages[0].content[0].citations", turn(`{"type":"document","citations":{"enabled":true},"source":{"type":"base64","media_type":"application/pdf","data":"AAAA"}}`), nil},
 	FeatureFile:            {"messages[0].content[0].source", turn(`{"type":"image","source":{"type":"file","file_id":"f"}}`), nil},
@@ -170,6 +170,9 @@ func called(answer, then string) string {
 
 // translate puts a body into the older of the other dialects; a loss is told and not
 // refused.
+// got is what the URLs of images and documents in requests have led to.
+var got = map[string]Media{"https://a/b.png": {Type: "image/png", Data: "AAAA"}, "https://a/b.pdf": {Type: "application/pdf", Data: "BBBB"}}
+
 func translate(t testing.TB, op wire.Operation, body string, header http.Header, warn bool) *Translation {
 	t.Helper()
 	to := wire.Chat
@@ -185,7 +188,7 @@ func translateInto(t testing.TB, op, to wire.Operation, body string, header http
 	if err != nil {
 		t.Fatalf("%s: %v", body, err)
 	}
-	return Translate(h, []byte(body), header, to, Options{Warn: warn, MaxOutput: 100})
+	return Translate(h, []byte(body), header, to, Options{Warn: warn, MaxOutput: 100, Media: got})
 }
 
 // Every field that a dialect's clients have meets the fate that the table of every

@@ -19,7 +19,7 @@ var openaiNames = map[Feature]string{
 	FeatureNoTurn: "messages", FeatureReasoning: "reasoning_content", FeatureSigned: "reasoning_details", FeatureRefusalText: "refusal",
 	FeatureCache: "prompt_cache_breakpoint", FeatureHot: "temperature", FeatureTopK: "top_k", FeatureBlankStop: "stop", FeatureMinimal: "reasoning_effort",
 	FeatureToolName: "function.name", FeatureNoCalls: "tool_choice", FeatureSerial: "parallel_tool_calls",
-	FeatureOrphan: "tool_call_id", FeatureStops: "stop", FeatureUser: "user",
+	FeatureImageURL: "image_url.url", FeatureOrphan: "tool_call_id", FeatureStops: "stop", FeatureUser: "user",
 }
 
 // openaiElsewhere is what becomes of what some other dialects alone do not take.
@@ -114,7 +114,7 @@ var openaiCarries = map[Feature]carriage{
 	FeatureImageDetail:     {fate: Kept},
 	FeatureAudioInput:      {Refused, "is audio in a form that is not translated", "send its transcript"},
 	FeatureDocument:        {Kept, "as `file.file_data`, its title as `filename`", ""},
-	FeatureDocumentURL:     {Refused, "is a document by its URL, which this dialect cannot take", "send its bytes as base64"},
+	FeatureDocumentURL:     byItsBytes,
 	FeatureDocumentText:    {Approximately, "becomes a text: its title goes before it", "send it as a text"},
 	FeatureDocumentContext: {Dropped, "has no place in this dialect", "write it into a text"},
 	FeatureCitations:       {Refused, "asks for citations, which this dialect does not have", ownDialect},

@@ -26,6 +26,7 @@ var genRequest = rapid.Custom(func(t *rapid.T) *Request {
 				{Kind: ImagePart, Media: Media{Type: "image/png", Data: "AAAA"}},
 				{Kind: ImagePart, Media: Media{URL: "https://example.com/a.png?b=c&d"}},
 				{Kind: DocumentPart, Media: Media{Type: "application/pdf", Data: "BBBB", Title: "a.pdf"}},
+				{Kind: DocumentPart, Media: Media{URL: "https://example.com/a", Title: "b.pdf"}},
 				{Kind: TextPart, Text: "more"},
 			}).Draw(t, "part"))
 		}
@@ -68,6 +69,18 @@ var genRequest = rapid.Custom(func(t *rapid.T) *Request {
 	}
 	return r
 })
+
+// fetched is a part with the bytes of what it names by URL, for dialects that take them
+// alone.
+func (p *Part) fetched() {
+	switch m := &p.Media; {
+	case m.URL == "":
+	case p.Kind == DocumentPart:
+		*m = Media{Type: "application/pdf", Data: "DDDD", Title: m.Title}
+	default:
+		*m = Media{Type: "image/webp", Data: "CCCC"}
+	}
+}
 
 // meaning is a request without what only says how it was written.
 func meaning(t fataler, op wire.Operation, body []byte) *Request {

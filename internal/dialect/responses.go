@@ -44,7 +44,6 @@ var responsesElsewhere = map[Feature]carriage{
 	FeatureDisplay:     {Dropped, "has no place in this dialect: the backend decides what it shows", dropField},
 	FeatureMixedAnswer: {fate: Kept},
 	FeatureResultMedia: {fate: Kept},
-	FeatureDocumentURL: {Refused, "is a document by its URL", "send its bytes as file_data"},
 	FeatureContext:     {Refused, "lets another provider edit the conversation", "leave it out, or " + ownDialect},
 	FeatureOrphan:      {fate: Kept},
 	FeatureForeign:     anothers,
@@ -54,7 +53,7 @@ var responsesElsewhere = map[Feature]carriage{
 // responsesNames are the members that typed features stand in.
 var responsesNames = map[Feature]string{
 	FeatureNoTurn: "input", FeatureCache: "prompt_cache_breakpoint", FeatureHot: "temperature", FeatureMinimal: "reasoning.effort", FeatureToolName: "name",
-	FeatureNoCalls: "tool_choice", FeatureSerial: "parallel_tool_calls", FeatureOrphan: "call_id", FeatureUser: "user",
+	FeatureImageURL: "image_url", FeatureDocumentURL: "file_url", FeatureNoCalls: "tool_choice", FeatureSerial: "parallel_tool_calls", FeatureOrphan: "call_id", FeatureUser: "user",
 }
 
 // responsesPath is where something stands in a request: in items of input.
@@ -169,7 +168,7 @@ var responsesCarries = map[Feature]carriage{
 	FeatureImageURL:        {fate: Kept},
 	FeatureImageDetail:     {fate: Kept},
 	FeatureDocument:        {Kept, "as `input_file.file_data`, its title as `filename`", ""},
-	FeatureDocumentURL:     {Refused, "is a document by its URL", "send its bytes as base64"},
+	FeatureDocumentURL:     {Kept, "as `input_file.file_url`", ""},
 	FeatureDocumentText:    {Approximately, "becomes a text: its title goes before it", "send it as a text"},
 	FeatureDocumentContext: {Dropped, "has no place in this operation", "write it into a text"},
 	FeatureCitations:       {Refused, "asks for citations, which this operation does not have", ownDialect},

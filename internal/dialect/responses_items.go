@@ -203,7 +203,7 @@ func (p *responsesPart) read(r *Request, at place) (Part, bool) {
 		}
 		return Part{Kind: ImagePart, Media: Media{URL: p.ImageURL, Detail: detail}}, true
 	case p.Type == "input_file" && p.FileURL != "":
-		r.ask(FeatureDocumentURL, path("file_url"), nil)
+		return Part{Kind: DocumentPart, Media: Media{URL: p.FileURL, Title: p.FileName}}, true
 	case p.Type == "input_file":
 		if kind, data, ok := dataURL(p.FileData); ok && kind == "application/pdf" {
 			return Part{Kind: DocumentPart, Media: Media{Type: kind, Data: data, Title: p.FileName}}, true

@@ -257,7 +257,12 @@ func (e *responsesEmitter) part(p *Part, role string) {
 		if name == "" {
 			name = "document.pdf"
 		}
-		e.b = pair(pair(pair(e.b, "type", "input_file"), "filename", name), "file_data", "data:"+m.Type+";base64,"+m.Data)
+		e.b = pair(pair(e.b, "type", "input_file"), "filename", name)
+		if m.URL != "" {
+			e.b = pair(e.b, "file_url", m.URL)
+		} else {
+			e.b = pair(e.b, "file_data", "data:"+m.Type+";base64,"+m.Data)
+		}
 	case CitedTextPart:
 		e.rep.at(FeatureDocumentText, p.at)
 		t := p.Text

@@ -27,7 +27,7 @@ var responsesTells = map[Feature]tells{
 	FeaturePrefill:      {"input[1]", items(`{"role":"user","content":"x"},{"role":"assistant","content":"a"}`), nil},
 	FeatureEmptyText:    {"", items(`{"role":"user","content":[{"type":"input_text","text":""},{"type":"input_text","text":"x"}]}`), nil},
 	FeatureImage:        {"", items(`{"role":"user","content":[{"type":"input_image","image_url":"data:image/png;base64,AAAA","detail":"auto"}]}`), nil},
-	FeatureImageURL:     {"input[0].content[0]", items(`{"role":"user","content":[{"type":"input_image","image_url":"https://a/b.png"}]}`), nil},
+	FeatureImageURL:     {"input[0].content[0].image_url", items(`{"role":"user","content":[{"type":"input_image","image_url":"https://a/b.png"}]}`), nil},
 	FeatureOrphan:       {"input[1].call_id", items(`{"role":"user","content":"x"},{"type":"function_call_output","call_id":"c","output":"r"}`), nil},
 	FeatureForeign:      {"input[1]", items(`{"role":"user","content":"x"},{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"gemini:c2ln"},{"role":"assistant","content":"a"},{"role":"user","content":"y"}`), nil},
 	FeatureNoCalls:      {"tool_choice", respond + `,"tools":[{"type":"function","name":"f","parameters":{"type":"object"}}],"tool_choice":"none"}`, nil},

@@ -57,6 +57,15 @@ func rigs() map[wire.Operation]*rig {
 			whole:    func(t fataler, b []byte) any { return assembledCompletion(t, b) },
 			assemble: func(t fataler, b []byte) any { return assembleCompletion(t, b) },
 			stops:    []StopReason{StopEnd, StopLength, StopSequence, StopRefusal},
+			keeps: func(r *Request) {
+				for i := range r.Messages {
+					for j := range r.Messages[i].Parts {
+						if p := &r.Messages[i].Parts[j]; p.Kind == DocumentPart {
+							p.fetched()
+						}
+					}
+				}
+			},
 		},
 		wire.Responses: {
 			codec: &responses, sent: responsesSent, examples: responsesTells, nothing: responsesNothing, named: true, signs: true,

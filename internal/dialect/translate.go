@@ -31,18 +31,17 @@ type Options struct {
 	// Model is the backend's name of its model, by which a target chooses between what
 	// its models understand. Empty takes the newest.
 	Model string
+	// Media is what URLs in the request have led to, by URL: see Wants. It has no URL of
+	// its own.
+	Media map[string]Media
 }
 
 // Translate puts a request into another operation. REQUIRES: both are translated:
 // see Operation. head is what wire.Scan found in body. What cannot be carried stands
 // in the translation's Report, and decides with the options whether it has an Err.
 func Translate(head *wire.Head, body []byte, header http.Header, to wire.Operation, o Options) *Translation {
-	t := &Translation{Op: to}
 	from, target := codecOf(head.Op), codecOf(to)
-	t.into = string(target.dialect)
-	if from.dialect == target.dialect || to == wire.Responses {
-		t.into = to.String()
-	}
+	t := &Translation{Op: to, into: into(from, target)}
 	r, err := from.parseRequest(body)
 	if err != nil {
 		t.Err = misread(err)
@@ -56,6 +55,7 @@ func Translate(head *wire.Head, body []byte, header http.Header, to wire.Operati
 	}
 	rep := reporter{from: from, to: target, model: o.Model}
 	r.disown(&rep)
+	r.fetched(&rep, o.Media)
 	t.Body = target.emitRequest(make([]byte, 0, len(body)+len(body)/8+256), r, &rep)
 	rep.report.sort()
 	t.Report = rep.report
@@ -70,6 +70,15 @@ func Translate(head *wire.Head, body []byte, header http.Header, to wire.Operati
 	}
 	t.Head = h
 	return t
+}
+
+// into names a target for people: by its dialect, or by its operation where that alone
+// tells it apart.
+func into(from, target *codec) string {
+	if from.dialect == target.dialect || target.op == wire.Responses {
+		return target.op.String()
+	}
+	return string(target.dialect)
 }
 
 // refusal is the error of a request that may not be sent with such losses.

@@ -26,8 +26,12 @@ type DialFunc func(ctx context.Context, network, addr string) (net.Conn, error)
 // Options configures a Dialer. The zero value dials the real network.
 type Options struct {
 	// Dial replaces the network, for tests. Addresses that are written as
-	// numbers are still checked; what a name resolves to is its own business.
+	// numbers are still checked; what a name resolves to is its own business
+	// where Lookup is nil.
 	Dial DialFunc
+	// Lookup replaces the resolver beside Dial, which is then asked for the first
+	// address that it gives, if Check allows that.
+	Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
 	// Resolver replaces the system's resolver; nil means net.DefaultResolver.
 	Resolver *net.Resolver
 }
@@ -85,9 +89,17 @@ func (d *Dialer) dial(ctx context.Context, network, addr string, o TransportOpti
 }
 
 func (d *Dialer) dialInjected(ctx context.Context, network, addr string, allowPrivate bool) (net.Conn, error) {
-	host, _, err := net.SplitHostPort(addr)
+	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return nil, err
+	}
+	if _, err := netip.ParseAddr(host); err != nil && d.o.Lookup != nil {
+		ips, err := d.o.Lookup(ctx, host)
+		if err != nil || len(ips) == 0 {
+			return nil, &net.OpError{Op: "dial", Net: network, Err: &net.DNSError{Name: host, IsNotFound: true, UnwrapErr: err}}
+		}
+		host = ips[0].String()
+		addr = net.JoinHostPort(host, port)
 	}
 	if ip, err := netip.ParseAddr(host); err == nil {
 		if err := Check(ip, allowPrivate); err != nil {

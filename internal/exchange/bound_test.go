@@ -104,7 +104,7 @@ func TestForwardedBoundIsHeld(t *testing.T) {
 			x: New(Options{Learned: estimate.New(estimate.Options{}), Table: func() *route.Table { return c.table }}),
 			r: &Request{ID: "r", Head: h, Body: []byte(c.body), Principal: sluice.Principal{Tenant: "acme", Policy: &c.policy}},
 		}
-		call, refusal := tn.call()
+		call, refusal := tn.call(t.Context())
 		if refusal != nil {
 			t.Fatal(refusal)
 		}

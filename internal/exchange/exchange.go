@@ -13,6 +13,7 @@ import (
 
 	"sluice"
 	"sluice/internal/admit"
+	"sluice/internal/dialect"
 	"sluice/internal/engine"
 	"sluice/internal/estimate"
 	"sluice/internal/hook"
@@ -32,7 +33,7 @@ type Journal interface {
 	Sync(context.Context) error
 }
 
-// Options is what an Exchange works with. All but Inspect, Hooks and EventLimit are
+// Options is what an Exchange works with. All but Fetch, Inspect, Hooks and EventLimit are
 // needed.
 type Options struct {
 	Gate     *admit.Gate
@@ -46,6 +47,7 @@ type Options struct {
 	// that refer to it are refused.
 	State *stateful.Keeper
 
+	Fetch      Fetch           // gets what requests name by URL; nil fetches nothing
 	Inspect    *hook.Inspector // the hooks that look into requests and answers; nil has none
 	EventLimit int             // bytes of one event; 0 takes wire's
 	Hooks      Hooks
@@ -136,7 +138,8 @@ type turn struct {
 	plan   plan
 	policy string // version of the routing table under which it got no place
 	others others
-	pin    *route.Pin // where what the request refers to is kept
+	media  map[string]dialect.Media // what URLs in the request have led to
+	pin    *route.Pin               // where what the request refers to is kept
 	grant  *admit.Grant
 	hooks  *hook.Run     // that look into the request and its answer; nil if none does
 	shadow *route.Shadow // whose copy this is; nil if it is what a client asks
@@ -164,7 +167,7 @@ func (t *turn) next(ctx context.Context, a *attempt) bool {
 	u, cost, high := t.spent(a)
 	res := a.result(u, high)
 	if a.again {
-		res.Others = t.made()
+		res.Others = t.made(ctx)
 	}
 	err := a.grant.Next(ctx, res)
 	a.denied = denied(err)

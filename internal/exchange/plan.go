@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -30,7 +31,7 @@ type plan struct {
 
 // call estimates the request and is what the engine is asked. The error refuses
 // what no hold can cover.
-func (t *turn) call() (engine.Call, *sluice.Error) {
+func (t *turn) call(ctx context.Context) (engine.Call, *sluice.Error) {
 	r, h := t.r, t.r.Head
 	table := t.x.o.Table()
 	t.policy = table.Version
@@ -38,7 +39,7 @@ func (t *turn) call() (engine.Call, *sluice.Error) {
 	if m != nil && t.shadow != nil {
 		m = m.Alone(t.shadow)
 	}
-	t.look(table, m)
+	t.look(ctx, table, m)
 	t.plan.relied = t.hard() && t.budgeted(m)
 	t.plan.backend = Representative(table, m, h.Op.Dialect(), r.Principal.Policy, t.risk())
 	all := t.reach(table, m)

@@ -123,7 +123,7 @@ func (t *turn) copyTo(s *route.Shadow) (skip route.Skip) {
 		}
 	}()
 	c := &turn{x: x, r: t.r.copyFor(s), client: nobody{}, shadow: s}
-	call, refusal := c.call()
+	call, refusal := c.call(x.copies.ctx)
 	if refusal != nil {
 		return route.Skip(refusal.Reason.String())
 	}

@@ -35,7 +35,7 @@ type into struct {
 
 // look finds the operations. The request is not put into them before that is known to be
 // worth its cost: a backend of its own dialect that has room needs none.
-func (t *turn) look(table *route.Table, m *route.Model) {
+func (t *turn) look(ctx context.Context, table *route.Table, m *route.Model) {
 	if t.others.model == m {
 		return
 	}
@@ -48,7 +48,7 @@ func (t *turn) look(table *route.Table, m *route.Model) {
 		return false
 	})
 	if t.shadow != nil { // there is one attempt, in one pool
-		t.translate()
+		t.translate(ctx)
 	}
 }
 
@@ -68,11 +68,16 @@ func (t *turn) servedBy(b *route.Backend) (wire.Operation, bool) {
 
 // translate puts the request into the other operations, once for all attempts. It reports
 // whether that had not been done.
-func (t *turn) translate() bool {
+func (t *turn) translate(ctx context.Context) bool {
 	p := t.r.Principal.Policy
 	for _, x := range t.others.into {
+		media, err := t.mediaFor(ctx, x.op)
+		if err != nil {
+			t.others.made = append(t.others.made, t.unmade(ctx, x.op, err))
+			continue
+		}
 		t.others.made = append(t.others.made, dialect.Translate(t.r.Head, t.r.Body, t.r.Header, x.op, dialect.Options{
-			Warn: p != nil && p.WarnDropped, MaxOutput: int64(t.unasked(reach{named: x.b.MaxOutput})), Model: x.b.Model,
+			Warn: p != nil && p.WarnDropped, MaxOutput: int64(t.unasked(reach{named: x.b.MaxOutput})), Model: x.b.Model, Media: media,
 		}))
 	}
 	did := len(t.others.into) > 0
@@ -82,8 +87,8 @@ func (t *turn) translate() bool {
 
 // made is the translations for routing after a failure, where they had not been made:
 // nil if routing has them.
-func (t *turn) made() []route.Translation {
-	if t.r.Body == nil || !t.translate() {
+func (t *turn) made(ctx context.Context) []route.Translation {
+	if t.r.Body == nil || !t.translate(ctx) {
 		return nil
 	}
 	return t.routes()
@@ -93,7 +98,7 @@ func (t *turn) made() []route.Translation {
 // as one of the client's has room.
 func (t *turn) admit(ctx context.Context) (*admit.Grant, *sluice.Error, error) {
 	for {
-		call, refusal := t.call()
+		call, refusal := t.call(ctx)
 		if refusal != nil {
 			return nil, refusal, nil
 		}
@@ -102,7 +107,7 @@ func (t *turn) admit(ctx context.Context) (*admit.Grant, *sluice.Error, error) {
 		if r, ok := errors.AsType[*admit.Refused](err); ok { // the room that there was is gone
 			again = r.Err.Reason == sluice.NoBackend
 		}
-		if !again || !t.translate() {
+		if !again || !t.translate(ctx) {
 			return grant, nil, err
 		}
 	}
@@ -306,6 +311,10 @@ func (t *turn) appendTranslation(b []byte, a *attempt) []byte {
 	if a.to != nil {
 		b = append(b, `,"translated":`...)
 		b = appendWord(b, a.to.Into())
+		if n := len(t.media); n > 0 {
+			b = append(b, `,"fetched":`...)
+			b = strconv.AppendInt(b, int64(n), 10)
+		}
 		if lost := a.to.Report.Paths(); lost != "" {
 			b = append(b, `,"dropped":`...)
 			b = appendWord(b, lost)

@@ -11,6 +11,7 @@ import (
 	"log"
 	"maps"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 	"sync"
@@ -27,6 +28,7 @@ import (
 	"sluice/internal/engine"
 	"sluice/internal/estimate"
 	"sluice/internal/exchange"
+	"sluice/internal/fetch"
 	"sluice/internal/hook"
 	"sluice/internal/ledger"
 	"sluice/internal/price"
@@ -93,6 +95,7 @@ type setup struct {
 	inspect []hook.Spec  // hooks, which the policy and the model name for themselves
 	byModel []string     // of the model
 	asked   http.Handler // what serves the hooks that are services; nil has none
+	web     http.Handler // what serves the images that requests name by URL; nil has none
 }
 
 // rig is a whole gateway, its backends and a client over a network in memory.
@@ -108,6 +111,7 @@ type rig struct {
 	up      *upstream.Client
 
 	inspector *hook.Inspector
+	fetcher   *fetch.Fetcher
 
 	mu      sync.Mutex
 	records []Record
@@ -179,6 +183,7 @@ func newRig(t *testing.T, s setup) *rig {
 		r.inspector.Use(s.inspect)
 		table.Models["m"].Hooks = s.byModel
 	}
+	r.fetcher = fetch.New(egress.New(egress.Options{Dial: r.net.Dial, Lookup: lookUp}))
 	x := exchange.New(exchange.Options{
 		Inspect: r.inspector, Gate: r.gate, Journal: r.journal, Learned: estimate.New(estimate.Options{}), Upstream: r.up,
 		Table: func() *route.Table { return table },
@@ -186,7 +191,7 @@ func newRig(t *testing.T, s setup) *rig {
 			tg, ok := targets[id]
 			return tg, ok
 		},
-		EventLimit: s.event, Hooks: s.hooks, State: s.state,
+		EventLimit: s.event, Hooks: s.hooks, State: s.state, Fetch: r.fetcher.Get,
 	})
 	r.x = x
 	policy := &s.policy
@@ -212,6 +217,18 @@ func newRig(t *testing.T, s setup) *rig {
 	return r
 }
 
+// webAddress is where web.example is.
+const webAddress = "93.184.216.34"
+
+// lookUp resolves names of the web.
+func lookUp(_ context.Context, host string) ([]netip.Addr, error) {
+	to, ok := map[string]string{"web.example": webAddress, "inside.example": "10.0.0.1"}[host]
+	if !ok {
+		return nil, errors.New("no such host")
+	}
+	return []netip.Addr{netip.MustParseAddr(to)}, nil
+}
+
 // serve starts the gateway and the backends. What it returns ends them.
 func (r *rig) serve(s setup) (stop func()) {
 	var wg sync.WaitGroup
@@ -234,6 +251,12 @@ func (r *rig) serve(s setup) (stop func()) {
 		hooks := r.net.Listen("hook:80")
 		wg.Go(func() { srv.Serve(hooks) })
 	}
+	if s.web != nil {
+		srv := &http.Server{Handler: s.web, ErrorLog: log.New(io.Discard, "", 0)}
+		servers = append(servers, srv)
+		web := r.net.Listen(webAddress + ":80")
+		wg.Go(func() { srv.Serve(web) })
+	}
 	l := r.net.Listen("gateway:80")
 	wg.Go(func() { r.proxy.Serve(l) })
 	return func() {
@@ -245,6 +268,7 @@ func (r *rig) serve(s setup) (stop func()) {
 			r.t.Errorf("shutdown: %v", err)
 		}
 		r.up.Close()
+		r.fetcher.Close()
 		if r.inspector != nil {
 			r.inspector.Close()
 		}

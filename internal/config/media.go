@@ -1,0 +1,6 @@
+package config
+
+// FetchMedia is refuse or allow.
+type FetchMedia string
+
+func (FetchMedia) words() []string { return []string{"refuse", "allow"} }
