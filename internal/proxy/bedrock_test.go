@@ -139,7 +139,7 @@ func TestConverseRefusesURLs(t *testing.T) {
 	up := &tally{Handler: answers(200, "{}")}
 	inBubble(t, setup{places: []place{{dialect: wire.Bedrock, handler: up}}}, func(t *testing.T, r *rig) {
 		g := r.do(ask{body: `{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"x"},{"type":"image_url","image_url":{"url":"https://a/b.png"}}]}]}`})
-		if g.status != 400 || !strings.Contains(g.body, `"param":"messages[0].content[1]"`) || !strings.Contains(g.body, "data: URL") || up.n.Load() != 0 {
+		if g.status != 400 || !strings.Contains(g.body, `"param":"messages[0].content[1].image_url.url"`) || !strings.Contains(g.body, "data: URL") || up.n.Load() != 0 {
 			t.Errorf("got %d %s", g.status, g.body)
 		}
 	})
