@@ -52,6 +52,7 @@ func New(o Options) (*API, error) {
 	a.registerStatus(api)
 	a.registerBackends(api)
 	a.registerQueue(api)
+	a.registerDemand(api)
 	a.registerCapacity(api)
 	a.registerRoutes(api)
 	a.registerVersions(api)

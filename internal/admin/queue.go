@@ -181,10 +181,7 @@ func (a *API) flows(_ context.Context, in *flowsIn) (*flowsOut, error) {
 	limit := cmp.Or(in.Limit, defaultRows)
 	v := a.look(engine.Zoom{Pool: sluice.PoolID(in.Pool), Tenant: sluice.TenantID(in.Tenant)}, limit)
 	if in.Pool != "" && in.Tenant == "" && len(v.Pools) == 0 {
-		return nil, &sluice.Error{
-			Kind: sluice.KindNotFound, Reason: sluice.NotFound, Msg: fmt.Sprintf("there is no pool %q", in.Pool),
-			Hint: "GET /admin/v1/status lists the pools",
-		}
+		return nil, noPool(in.Pool)
 	}
 	out := &flowsOut{Body: Flows{At: v.At.UTC(), Pools: []PoolStatus{}, Requests: []RequestWait{}}}
 	for i := range v.Pools {

@@ -87,6 +87,7 @@ type PoolStatus struct {
 	Cancelled     int64            `json:"cancelled"`
 	Rejected      int64            `json:"rejected"`
 	Moved         int64            `json:"moved"`
+	Demand        PoolDemand       `json:"demand"`
 	Classes       []ClassStatus    `json:"classes"`
 	Flows         []FlowStatus     `json:"flows" doc:"Tenants by class, those first of which most waits; in the picture of all pools the first few of each class"`
 	Contracts     []ContractStatus `json:"contracts,omitempty"`
@@ -246,7 +247,7 @@ func poolView(p *engine.PoolView, limit int) PoolStatus {
 		Pool: string(p.ID), Failed: p.Failed, Waiting: p.Waiting, ByClass: make(map[string]int, sluice.NumClasses), QueuedBytes: p.Bytes, QueuedWork: p.Work,
 		OldestSeconds: p.Oldest.Seconds(), WaitSeconds: p.Wait.Seconds(),
 		Enqueued: p.Counts.Enqueued, Dispatched: p.Counts.Dispatched, Cancelled: p.Counts.Cancelled, Rejected: p.Counts.Rejected, Moved: p.Counts.Moved,
-		Backends: make([]BackendStatus, 0, len(p.Backends)),
+		Demand: demandView(&p.Demand), Backends: make([]BackendStatus, 0, len(p.Backends)),
 	}
 	out.queueView(p)
 	for c, n := range p.ByClass {

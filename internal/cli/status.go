@@ -184,6 +184,9 @@ func statusText(s *admin.Status) (string, error) {
 			fmt.Fprintf(&b, "(pool %s: %s, --limit N)\n", plain(s.Pools[i].Pool), plural(n, "more backend"))
 		}
 	}
+	if err := demandText(&b, s); err != nil {
+		return "", err
+	}
 	if err := regionsText(&b, s); err != nil {
 		return "", err
 	}

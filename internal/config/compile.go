@@ -187,7 +187,7 @@ func (c *Config) problem(path, fix, cause string) Problem {
 func (b *builder) pool(name string, p *Pool) {
 	out := &route.Pool{ID: sluice.PoolID(name), Queue: route.QueueBounds{
 		Requests: int64(p.Queue.Requests), Bytes: int64(p.Queue.Bytes), Work: sluice.Tokens(p.Queue.Work), MaxWait: time.Duration(p.Queue.MaxWait),
-	}, Sharing: p.sharing(b.c.Policy), Cost: route.Cost{Input: p.Work.Input, Output: p.Work.Output}, Choice: p.choice(), Affinity: p.affinity()}
+	}, Sharing: p.sharing(b.c.Policy), Cost: route.Cost{Input: p.Work.Input, Output: p.Work.Output}, Choice: p.choice(), Affinity: p.affinity(), Scale: p.Scale.policy()}
 	if b.c.Policy == Naive {
 		out.Choice = route.ByLoad
 	} else {
@@ -228,7 +228,7 @@ func (b *builder) backend(path string, x *Backend) *route.Backend {
 		ID: sluice.BackendID(x.Name), Provider: sluice.ProviderID(x.Provider), Model: x.Model, Dialect: string(p.Dialect),
 		Region: x.Region, Domain: x.domain(), Weight: x.Weight, MaxRisk: tighter(x.MaxRisk.label(), p.MaxRisk.label()),
 		Capacity: route.Capacity{
-			Concurrency: int64(x.Capacity.Concurrency), KVTokens: sluice.Tokens(x.Capacity.KVTokens), PrefillTokens: sluice.Tokens(x.Capacity.PrefillTokens), PrefillRate: int64(x.Capacity.PrefillRate),
+			Concurrency: int64(x.Capacity.Concurrency), KVTokens: sluice.Tokens(x.Capacity.KVTokens), PrefillTokens: sluice.Tokens(x.Capacity.PrefillTokens), PrefillRate: int64(x.Capacity.PrefillRate), DecodeRate: int64(x.Capacity.DecodeRate),
 			Adaptive: x.Capacity.Adaptive, TokenTime: time.Duration(x.Capacity.TokenTime), QueueDelay: time.Duration(x.Capacity.QueueDelay),
 			Rates: route.Rates{
 				route.RateRequests: int64(x.Capacity.RequestsPerMinute), route.RateInput: int64(x.Capacity.InputTokensPerMinute),

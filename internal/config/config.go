@@ -161,6 +161,7 @@ type Pool struct {
 	Contracts []Contract            `json:"contracts,omitempty" jsonschema:"capacity reserved for tenants, one contract each; what runs inside is first in line and counts to no share, what does not fit inside competes with the others"`
 	Choice    PoolChoice            `json:"choice,omitempty" jsonschema:"how one of its backends is chosen: least_loaded (running requests by weight), two_choices (of two at random, the one where it would have its first token sooner), affinity (that, or where its prefix is cached), round_robin, or best_match (the longest prefix whatever runs there: to compare with). affinity if that is given, else least_loaded"`
 	Locality  *Locality             `json:"locality,omitempty" jsonschema:"in which region requests are served, for the models whose first pool it is and that say nothing themselves"`
+	Scale     Scale                 `json:"scale" zero:"meant" jsonschema:"how many replicas it should have, of engines that you run: see docs/operations/autoscaling.md"`
 	Affinity  *Affinity             `json:"affinity,omitempty" jsonschema:"keep requests to the backends whose prefix caches hold their prompts; for engines that you run"`
 	Work      Work                  `json:"work" zero:"meant" jsonschema:"what a token counts for in the work that classes, tenants and projects share by"`
 }
@@ -213,7 +214,8 @@ type Capacity struct {
 	OutputTokensPerMinute Count    `json:"output_tokens_per_minute,omitempty" jsonschema:"likewise"`
 	TokensPerMinute       Count    `json:"tokens_per_minute,omitempty" jsonschema:"likewise, input and output together"`
 	KVTokens              Count    `json:"kv_tokens,omitempty" jsonschema:"input and held output tokens of all requests; no bound if left out"`
-	PrefillRate           Count    `json:"prefill_rate,omitempty" jsonschema:"input tokens per second, which choices by cost reckon with; 10k if left out"`
+	PrefillRate           Count    `json:"prefill_rate,omitempty" jsonschema:"input tokens per second, which choices by cost reckon with, 10k if left out, and of which what is asked for is a part, unknown if left out"`
+	DecodeRate            Count    `json:"decode_rate,omitempty" jsonschema:"output tokens per second of a full batch, of which what is asked for is a part; unknown if left out"`
 	PrefillTokens         Count    `json:"prefill_tokens,omitempty" jsonschema:"uncached input tokens of requests that have not answered yet; no bound if left out"`
 }
 

@@ -163,6 +163,7 @@ func (l *linter) pool(path, name string, p *Pool) {
 	}
 	l.sharing(path, p)
 	l.affinity(path, p)
+	l.scale(path, p)
 	for _, m := range l.c.Models {
 		if slices.Contains(m.names(), name) || slices.ContainsFunc(m.Fallback, func(f Fallback) bool { return f.Pool == name }) ||
 			slices.ContainsFunc(m.Shadow, func(s Shadow) bool { return s.Pool == name }) {

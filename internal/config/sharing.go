@@ -83,6 +83,7 @@ const maxTokenWork = 100
 func (p *Pool) setDefaults() {
 	c := route.Cost{}.WithDefaults()
 	p.Work = Work{Input: c.Input, Output: c.Output}
+	p.Scale.setDefaults()
 }
 
 // classes are the pool's classes with what the file leaves out. Shares that it

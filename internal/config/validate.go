@@ -194,6 +194,7 @@ func (v *validator) pool(path, name string, p *Pool, seen map[string]string) {
 	}
 	v.sharing(path, p)
 	v.affinity(path, p)
+	v.scale(path, &p.Scale)
 }
 
 func (v *validator) backend(path string, b *Backend, seen map[string]string) {

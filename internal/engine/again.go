@@ -81,6 +81,7 @@ func (e *Engine) deny(now time.Time, r *request) {
 		why = route.DeniedBackend
 	}
 	r.pool.queue.Remove(&r.item, sched.Rejected)
+	e.leaves(r)
 	e.answers.grants = append(e.answers.grants, Grant{
 		ID: r.call.ID, Attempt: r.attempt, Pool: r.pool.id, Queued: now.Sub(r.since), Denied: why,
 		Err:    &sluice.Error{Kind: sluice.KindOverloaded, Reason: sluice.NoBackend, Msg: "no further attempt: " + string(why)},

@@ -228,6 +228,11 @@ func (e *Engine) enqueue(now time.Time, r *request, p *pool) {
 // move takes a waiting request to another pool's queue: arrival and deadline
 // stay.
 func (e *Engine) move(r *request, to *pool) {
+	if r.pool.base().meter == to.base().meter {
+		e.retracts(r)
+	} else {
+		e.leaves(r)
+	}
 	r.pool.queue.Remove(&r.item, sched.Moved)
 	r.pool = to
 	e.push(r, to)
@@ -237,6 +242,7 @@ func (e *Engine) move(r *request, to *pool) {
 func (e *Engine) push(r *request, p *pool) {
 	r.weigh(p)
 	p.queue.Push(&r.item)
+	e.joined(r)
 }
 
 // weigh brings the request's item in line with what a pool's backends are.

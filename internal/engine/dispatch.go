@@ -110,9 +110,11 @@ func (e *Engine) serve(now time.Time, p *pool) (moved bool) {
 		}
 		if blocked := e.book.TakeGauges(&r.res, r.need); blocked != nil {
 			r.pool.queue.Park(it, blocked)
+			e.retracts(r)
 			continue
 		}
 		r.pool.queue.Dispatch(now, it)
+		e.starts(r)
 		e.begin(now, r, i)
 	}
 	return moved
@@ -179,6 +181,7 @@ func (e *Engine) begin(now time.Time, r *request, i int) {
 	if r.cached > 0 {
 		e.correct(now, r, sluice.Usage{}, false)
 		p.queue.Prefills(&r.item, int64(r.taken.Prefill))
+		e.found(r)
 	}
 	switch r.attempt++; {
 	case r.call.Shadow != nil: // earns nobody a retry
@@ -316,6 +319,11 @@ func (r *request) candidate(p sluice.PoolID, b *route.Backend, left route.Left) 
 // returns all it held; after an attempt the request stays open for its owner.
 func (e *Engine) endWait(r *request, err *sluice.Error) {
 	r.pool.queue.Remove(&r.item, sched.Rejected)
+	if err.Reason == sluice.ConcurrencyLimited {
+		e.retracts(r)
+	} else {
+		e.leaves(r)
+	}
 	e.turnedAway(e.now, r.pool, r, err.Reason)
 	e.answers.grants = append(e.answers.grants, Grant{
 		ID: r.call.ID, Attempt: r.attempt, Pool: r.pool.id, Err: err, Queued: e.now.Sub(r.since),

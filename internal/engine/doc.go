@@ -167,6 +167,16 @@
 // of requests is as if there were no copies; in a pool that serves requests, how copies
 // end is no news of its backends either, and they are not the probe of a breaker.
 //
+// # Demand
+//
+// Each pool has a meter of what it is offered (package demand): what joins its queue,
+// guests included, what it refuses for want of room, and what comes again after a failed
+// attempt. It is offered no longer when it starts or gives up waiting. What a flow keeps
+// back for a limit of its caller counts from when that lets it start; what moves to
+// another pool counts there; what the prefix cache of its place turns out to hold is
+// taken off. Hedges and copies take what is to spare and count nowhere. Nothing that is
+// decided depends on it.
+//
 // # Ownership and time
 //
 // The engine is a value that its driver owns: no lock, goroutine or clock. A moment
@@ -249,6 +259,9 @@
 //	a copy counts to its tenant                         TestCopiesChangeNothing, proxy TestCopiesAreNotSeen
 //	failing copies open a breaker of requests           TestCopiesAndBreakers
 //	a caller that leaves keeps what it held             admit TestCancelWhileQueued, TestCancelRacesWithGrant
+//	what waits for its caller's limit is demand         TestOwnLimitIsNoDemand
+//	what left the queue is demand for ever              TestOracle
+//	what was refused for want of room is no demand      TestRefusedIsDemand
 //	nothing wakes the gate when time alone decides      admit TestQueueTimeoutIsExact, TestExpiryFreesThePlace
 //
 // # Looking

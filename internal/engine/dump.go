@@ -93,6 +93,7 @@ func (p *pool) view(now time.Time, limit int) PoolView {
 		ID: p.id, Waiting: p.queue.Len(), ByClass: p.queue.Waiting(), Bytes: p.queue.Bytes(), Work: p.queue.Work(),
 		Failed: len(p.places) > 0 && !p.serving(now), Oldest: p.queue.Oldest(now), Counts: p.queue.Counts(), Classes: p.queue.Classes(now), Contracts: p.queue.Contracts(now),
 	}
+	v.Demand = p.demanded(now)
 	if p.queue.Len() > 0 || !p.open(now) {
 		v.Wait = p.queue.Drain(p.running(), nil)
 	}

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"sluice"
+	"sluice/internal/demand"
 	"sluice/internal/engine"
 	"sluice/internal/route"
 )
@@ -442,7 +443,11 @@ func (o *oracle) finish() {
 	if v.Open != 0 || v.Running != 0 || v.Expired != 0 {
 		o.t.Fatalf("left over: %+v", v)
 	}
-	for _, p := range v.Pools {
+	o.now = o.now.Add(2 * demand.Long) // what was offered is over
+	for _, p := range o.eng.Dump(o.now, engine.Zoom{}, 100).Pools {
+		if _, most, _ := p.Demand.Ratios.Most(); most > 0 {
+			o.t.Fatalf("nothing waits or runs, and pool %s is asked for %v", p.ID, p.Demand.Ratios)
+		}
 		for _, b := range p.Backends {
 			if b.Running != 0 || b.KVTokens != 0 || b.Prefill != 0 {
 				o.t.Fatalf("left on a backend: %+v", b)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sluice"
+	"sluice/internal/demand"
 	"sluice/internal/price"
 	"sluice/internal/route"
 	"sluice/internal/sched"
@@ -33,6 +34,7 @@ type pool struct {
 	shed    time.Time      // when it last had no room for a request that would have waited
 	scanned uint64         // the epoch in which the queue was last searched for requests to move
 	version uint64         // of its places: each table may bring others
+	meter   *demand.Meter  // of what it is asked for; of guests, nil
 
 	sites   []*site       // its regions, where a model that it serves has a locality
 	returns time.Duration // the longest that one of these takes to come back

@@ -22,6 +22,7 @@ func (e *Engine) refuse(now time.Time, r *request, m *route.Model, err *sluice.E
 	}
 	if p != nil {
 		e.turnedAway(now, p, r, err.Reason)
+		e.turnedDown(r, p, err.Reason)
 	}
 }
 

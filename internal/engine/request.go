@@ -75,6 +75,8 @@ type course struct {
 	check   time.Time // when expires is looked at: never later than expires
 	due     int64     // check in nanoseconds from the engine's base
 	index   int       // in the heap of expiry or of expired
+
+	asked asked
 }
 
 // phase is what an open request does. Every request leaves by drop, once.

@@ -67,6 +67,7 @@ func (e *Engine) end(now time.Time, r *request, why sluice.Reason, actual quota.
 	switch r.phase {
 	case waiting:
 		r.pool.queue.Remove(&r.item, sched.Cancelled)
+		e.leaves(r)
 	case running:
 		e.free(now, r, route.Ending{Why: why})
 	case idle:

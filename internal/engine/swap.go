@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sluice"
+	"sluice/internal/demand"
 	"sluice/internal/route"
 	"sluice/internal/sched"
 )
@@ -93,8 +94,13 @@ func (e *Engine) renew(p *pool, spec *route.Pool) *pool {
 	if p != nil {
 		places, leaving = p.places, p.leaving
 	}
+	meter := &demand.Meter{}
+	if p != nil {
+		meter = p.meter
+	}
+	meter.Stabilise(e.now, spec.Scale.WithDefaults().Stable)
 	if p == nil || p.spec.Sharing.FIFO != spec.Sharing.FIFO { // a queue is of one kind for life
-		p = &pool{id: spec.ID, retries: &e.retries, chooser: &route.Chooser{}, queue: sched.NewQueue(spec.Sharing, sched.Bounds{}, sched.Bounds{})}
+		p = &pool{meter: meter, id: spec.ID, retries: &e.retries, chooser: &route.Chooser{}, queue: sched.NewQueue(spec.Sharing, sched.Bounds{}, sched.Bounds{})}
 	}
 	p.spec, p.weights = spec, spec.Cost.WithDefaults()
 	p.queue.Configure(spec.Sharing,

@@ -59,6 +59,7 @@ type PoolView struct {
 	Classes   [sluice.NumClasses]sched.ClassView
 	Flows     []sched.FlowView // by class; first those that fill most of the queue
 	Contracts []sched.ContractView
+	Demand    DemandView
 	Gathering *GatherView // nil if what becomes free is kept for nothing
 	Backends  []BackendView
 	Affinity  *route.ChoiceCounts // nil where the pool does not look at prefixes

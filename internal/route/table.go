@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"sluice"
+	"sluice/internal/demand"
 	"sluice/internal/price"
 	"sluice/internal/sched"
 )
@@ -20,6 +21,7 @@ type Capacity struct {
 	Rates         Rates         // of the provider
 	KVTokens      sluice.Tokens // input + held output of all attempts
 	PrefillTokens sluice.Tokens // uncached input of attempts that have not answered yet
+	DecodeRate    int64         // output tokens per second of a full batch, for what of it is asked for; zero is not known
 	PrefillRate   int64         // input tokens per second, for the cost of a choice; zero takes DefaultPrefillRate
 }
 
@@ -89,6 +91,7 @@ type Pool struct {
 	Cost     Cost
 	Choice   Choice
 	Affinity Affinity
+	Scale    demand.Policy // of its replicas
 }
 
 // Cost is what a token counts for in the work that tenants share a pool by. Zero

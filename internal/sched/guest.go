@@ -56,6 +56,9 @@ func (q *Queue) Used() (used Amounts) {
 	return used
 }
 
+// UsedBy is what of a class runs, contracts aside.
+func (q *Queue) UsedBy(c sluice.Class) Amounts { return q.classes[c].used }
+
 // Kept is what of a pool that holds so much is free for nobody but those that it is
 // kept for: reserves of contracts and headrooms of classes that are not in use.
 func (q *Queue) Kept(now time.Time, all Amounts) (kept Amounts) {

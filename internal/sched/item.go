@@ -67,6 +67,9 @@ const (
 // Waiting reports whether the item waits in a queue.
 func (it *Item) Waiting() bool { return it.state == waits }
 
+// Parked reports whether the item waits in a flow that is parked.
+func (it *Item) Parked() bool { return it.line != nil && it.line.on != nil }
+
 // Inside reports whether the item runs inside of a contract's reserve, or was
 // picked to.
 func (it *Item) Inside() bool { return it.contract != nil }

@@ -196,6 +196,7 @@ type PoolLine struct {
 	Running []int64       `json:"running"`
 	KVUsed  []int64       `json:"kv_permille"`
 	Up      []int64       `json:"backends_up"`
+	Demand  []int64       `json:"demand_permille"` // asked for, of what serves, in the scarcest dimension whose supply is known
 }
 
 // Verdict is one expectation, judged in one phase.

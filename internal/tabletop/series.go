@@ -83,7 +83,7 @@ func newSeries(p *play) *series {
 	}
 	for _, id := range slices.Sorted(maps.Keys(ids)) {
 		s.pools = append(s.pools, PoolLine{
-			Pool: id, Waiting: make([]int64, s.count), Running: make([]int64, s.count), KVUsed: make([]int64, s.count), Up: make([]int64, s.count),
+			Pool: id, Waiting: make([]int64, s.count), Running: make([]int64, s.count), KVUsed: make([]int64, s.count), Up: make([]int64, s.count), Demand: make([]int64, s.count),
 		})
 	}
 	s.setWeights(&p.s.Policies[p.policy])
@@ -290,6 +290,9 @@ func (s *series) levels(p *play, b int) {
 		}
 		l := &s.pools[k]
 		l.Waiting[b] = int64(pv.Waiting)
+		if _, ratio, known := pv.Demand.Ratios.Most(); known {
+			l.Demand[b] = ratio / 1000
+		}
 		var used, capacity sluice.Tokens
 		for j := range pv.Backends {
 			m := p.byID[pv.Backends[j].ID]

@@ -47,6 +47,7 @@ type PoolLevel struct {
 	Failed    bool                // none of its backends takes requests
 	Gathering bool                // capacity is kept for a request that lacks it
 	Affinity  *route.ChoiceCounts // nil where it does not look at prefixes
+	Demand    engine.DemandView
 }
 
 // BackendLevel is one backend's load and health.
@@ -73,6 +74,7 @@ type levels struct {
 
 	inflight                                       *prometheus.Desc
 	queue                                          queueDescs
+	demand                                         demandDescs
 	healths                                        healthDescs
 	affine                                         affinityDescs
 	region                                         regionDescs
@@ -90,6 +92,7 @@ func newLevels(m *Metrics) *levels {
 		m:                  m,
 		inflight:           m.desc("sluice_inflight", "gauge", "Attempts in flight, by pool.", "pool"),
 		queue:              newQueueDescs(m),
+		demand:             newDemandDescs(m),
 		healths:            newHealthDescs(m),
 		affine:             newAffinityDescs(m),
 		region:             newRegionDescs(m),
@@ -128,6 +131,7 @@ func (l *levels) Describe(ch chan<- *prometheus.Desc) {
 		ch <- d
 	}
 	l.queue.describe(ch)
+	l.demand.describe(ch)
 	l.healths.describe(ch)
 	l.affine.describe(ch)
 	l.region.describe(ch)
@@ -146,6 +150,7 @@ func (l *levels) Collect(ch chan<- prometheus.Metric) {
 	}
 	l.pools(v.Pools, gauge)
 	l.queues(v.Pools, ch)
+	l.demands(v.Pools, gauge)
 	l.affinity(v.Pools, ch)
 	l.regions(v.Regions, ch)
 	l.state.collect(v.State, ch)

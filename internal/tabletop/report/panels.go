@@ -206,6 +206,7 @@ func (d drawing) poolCharts(p pool, key string) []chart {
 		{title: "Waiting", about: "requests in its queue", unit: inWhole, key: key + "-w", curves: line(func(s tabletop.Series, l *tabletop.PoolLine) []float64 { return highest(d.axis, s, l.Waiting, 1) })},
 		{title: "Running", about: "requests at its backends", unit: inWhole, key: key + "-r", curves: line(func(s tabletop.Series, l *tabletop.PoolLine) []float64 { return highest(d.axis, s, l.Running, 1) })},
 		{title: "Backends up", about: "the fewest", unit: inWhole, key: key + "-u", curves: line(func(s tabletop.Series, l *tabletop.PoolLine) []float64 { return lowest(d.axis, s, l.Up) })},
+		{title: "Demand", about: "asked for, of what serves", unit: inPercent, key: key + "-d", curves: line(func(s tabletop.Series, l *tabletop.PoolLine) []float64 { return highest(d.axis, s, l.Demand, 0.1) })},
 		{title: "KV memory", about: "of what its backends have", unit: inPercent, key: key + "-k", curves: line(func(s tabletop.Series, l *tabletop.PoolLine) []float64 { return highest(d.axis, s, l.KVUsed, 0.1) })},
 	}
 }

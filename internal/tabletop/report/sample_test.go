@@ -137,6 +137,7 @@ func madeSeries(s shape, rng *rand.Rand, drowns bool) tabletop.Series {
 			line.Running = append(line.Running, int64(200+56*load))
 			line.KVUsed = append(line.KVUsed, int64(500+480*load))
 			line.Up = append(line.Up, up)
+			line.Demand = append(line.Demand, int64(700*load))
 		}
 		out.Pools = append(out.Pools, line)
 	}
