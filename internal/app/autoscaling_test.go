@@ -21,7 +21,7 @@ func objects(t *testing.T, file string) (out []map[string]any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, doc := range bytes.Split(text, []byte("\n---\n")) {
+	for doc := range bytes.SplitSeq(text, []byte("\n---\n")) {
 		var o map[string]any
 		if err := yaml.Unmarshal(doc, &o); err != nil {
 			t.Fatalf("%s: %v", file, err)

@@ -11,12 +11,9 @@ var start = time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC)
 
 // event is one thing that happened to a request, as the model keeps it.
 type event struct {
-	at    time.Duration
-	kind  Kind
-	work  Work
-	sign  int64 // of offered
-	left  int64
-	taken bool // a correction: it counts as of when the request was offered
+	at   time.Duration
+	kind Kind
+	work Work
 }
 
 // A meter tells what a list of all events would: what came since the window began, and
