@@ -24,6 +24,7 @@ import (
 	"sluice/internal/exchange"
 	"sluice/internal/fakellm"
 	"sluice/internal/hook"
+	"sluice/internal/jobs"
 	"sluice/internal/ledger"
 	"sluice/internal/proxy"
 	"sluice/internal/stateful"
@@ -74,6 +75,7 @@ type App struct {
 	exchange  *exchange.Exchange
 	state     *stateful.Keeper
 	inspector *hook.Inspector
+	desk      *jobs.Desk
 	proxy     *proxy.Proxy
 	store     lateStore
 	settings  config.Settings // what the process was started with; most of it stays in force
@@ -171,6 +173,7 @@ func (a *App) Stop(ctx context.Context) error {
 	a.draining.Store(true)
 	settings := a.snapshot.Load().Settings
 	a.proxy.LameDuck()
+	a.desk.Hold()
 	a.exchange.Close() // nobody waits for what shadows answer
 	a.log.Info("stopping", slog.String("lame_duck", settings.LameDuck.String()), slog.String("drain", settings.Drain.String()))
 	pause(ctx, settings.LameDuck)

@@ -155,6 +155,7 @@ func (a *App) levels() telemetry.Levels {
 		Health:      telemetry.Health{Domains: view.Domains, Credentials: view.Credentials},
 		Regions:     view.Regions,
 		State:       a.stateLevel(),
+		Batch:       a.desk.Level(),
 		Drains:      a.exchange.Drains(),
 		Background:  a.exchange.Background(),
 		RetryBudget: view.Retries, RetryBudgetBounded: view.RetriesBounded,

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"sluice"
@@ -127,13 +128,14 @@ func (a *App) setup(ctx context.Context) error {
 	})
 	a.exchange = exchanges
 	a.cleanup.push("end shadows", func(context.Context) error { exchanges.Close(); return nil })
+	log := func(r *proxy.Record) {
+		ended := telemetry.Request(*r)
+		a.metrics.Request(&ended)
+		requests.Log(&ended)
+	}
+	a.openDesk(exchanges.Run, table, log, snapshot.Batch)
 	a.proxy = proxy.New(proxy.Options{
-		Run: exchanges.Run, Identify: a.identify, Table: table, Look: a.gate.Look,
-		Log: func(r *proxy.Record) {
-			ended := telemetry.Request(*r)
-			a.metrics.Request(&ended)
-			requests.Log(&ended)
-		},
+		Run: exchanges.Run, Identify: a.identify, Table: table, Look: a.gate.Look, Log: log,
 		Ready:   a.ready.Load,
 		Panic:   hooks.Exchange().Panic,
 		MaxBody: settings.BodyLimit, KeepAliveAfter: settings.KeepaliveAfter,
@@ -149,6 +151,9 @@ func (a *App) setup(ctx context.Context) error {
 	a.cleanup.push("drain requests", func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, a.snapshot.Load().Settings.Drain)
 		defer cancel()
+		var lines sync.WaitGroup
+		lines.Go(func() { a.desk.Close(ctx) })
+		defer lines.Wait()
 		if err := a.proxy.Shutdown(ctx); err != nil {
 			a.log.Warn("requests were cut at the end of the drain", slog.Any("error", err))
 		}
@@ -164,6 +169,7 @@ func (a *App) setup(ctx context.Context) error {
 	a.begin(ctx, ended)
 	a.keeper.Start(ctx)
 	a.cleanup.push("stop reading keys", func(context.Context) error { a.keeper.Close(); return nil })
+	a.desk.Start(ctx)
 	return nil
 }
 

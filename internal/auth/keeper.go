@@ -278,6 +278,15 @@ func (k *Keeper) Admit(b *Bearer, now time.Time) (sluice.Principal, error) {
 	return s.snapshot.Admit(b)
 }
 
+// Principal is who a key is of now, as Snapshot.PrincipalAt has it.
+func (k *Keeper) Principal(id sluice.KeyID, now time.Time) (sluice.Principal, error) {
+	s := k.current.Load()
+	if s.stale(now) {
+		return sluice.Principal{}, notReady()
+	}
+	return s.snapshot.PrincipalAt(id, now)
+}
+
 // Admin finds whose operator's token it is, as Snapshot.Admin does.
 func (k *Keeper) Admin(token string, now time.Time) (AdminToken, error) {
 	s := k.current.Load()

@@ -200,13 +200,21 @@ func (s *Snapshot) Identify(credential string, now time.Time) (sluice.Principal,
 }
 
 // Principal is the caller that a key's credential identifies, without one: for
-// rehearsals. The error says why the key could not be used.
+// rehearsals, in which no key is too old. The error says why the key could not be used.
 func (s *Snapshot) Principal(id sluice.KeyID) (sluice.Principal, error) {
+	return s.PrincipalAt(id, time.Time{})
+}
+
+// PrincipalAt is Principal at a time, for what was taken from a caller before.
+func (s *Snapshot) PrincipalAt(id sluice.KeyID, now time.Time) (sluice.Principal, error) {
 	e := s.keys[id]
+	if e == nil && s.partial {
+		return sluice.Principal{}, notReady()
+	}
 	if e == nil {
 		return sluice.Principal{}, deny(sluice.Unauthenticated, "the API key is not known here", "")
 	}
-	if err := e.refuse(s, true, time.Time{}); err != nil {
+	if err := e.refuse(s, true, now); err != nil {
 		return sluice.Principal{}, err
 	}
 	return e.principal, nil

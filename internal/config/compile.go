@@ -14,6 +14,7 @@ import (
 	"sluice/internal/auth"
 	"sluice/internal/auth/jwt"
 	"sluice/internal/hook"
+	"sluice/internal/jobs"
 	"sluice/internal/price"
 	"sluice/internal/route"
 	"sluice/internal/upstream"
@@ -35,6 +36,7 @@ type Snapshot struct {
 	Issuers  []jwt.Spec   // of tokens that are taken in the place of keys
 	Settings Settings
 	State    StateBounds
+	Batch    jobs.Bounds
 	Warnings Problems // what is questionable; none stops the gateway
 }
 
@@ -115,6 +117,7 @@ func Compile(c *Config, o CompileOptions) (*Snapshot, error) {
 		Targets:  make(map[sluice.BackendID]*upstream.Target),
 		Settings: c.settings(),
 		State:    c.State.bounds(),
+		Batch:    c.Batch.bounds(),
 	}}
 	for _, name := range sorted(c.Pools) {
 		b.pool(name, c.Pools[name])

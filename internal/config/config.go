@@ -23,6 +23,7 @@ type Config struct {
 	Keys           Keys     `json:"keys,omitzero" jsonschema:"how keys are checked"`
 	Auth           Auth     `json:"auth,omitzero" jsonschema:"who is let in beside keys: bearers of signed tokens"`
 	State          State    `json:"state,omitzero" jsonschema:"what is remembered of what providers keep between requests: containers, files, stored answers, by their ids"`
+	Batch          Batch    `json:"batch,omitzero" jsonschema:"files and batches: how much of them a tenant may have, and how many of their lines run at a time"`
 
 	Region  string             `json:"region,omitempty" jsonschema:"where the gateway stands, for locality: {prefer: local}"`
 	Regions map[string]*Region `json:"regions,omitempty" jsonschema:"what each region has to spare for requests that are at home in another, by name"`
@@ -63,6 +64,7 @@ func (c *Config) setDefaults() {
 	c.Retries.setDefaults()
 	c.Breaker.setDefaults()
 	c.State.setDefaults()
+	c.Batch.setDefaults()
 }
 
 // Admin is the admin plane.

@@ -47,6 +47,7 @@ func (v *validator) validate() {
 	v.settings()
 	v.auth()
 	v.state()
+	v.batch()
 	v.retries()
 	v.breaker()
 	for _, name := range sorted(v.c.Providers) {

@@ -22,11 +22,9 @@ type Options struct {
 	// Principal is who a job's caller is now, with the policy of now: its error says why
 	// that caller may not call any more.
 	Principal func(sluice.Principal) (sluice.Principal, error)
-	// Shared reports whether other processes may have the store, too; nil is never.
-	Shared func() bool
-	Log    *slog.Logger // nil discards
-	Bounds Bounds
-	Hooks  Hooks
+	Log       *slog.Logger // nil discards
+	Bounds    Bounds
+	Hooks     Hooks
 }
 
 // Hooks are told what happened. Nil fields are silent. They must not block.
@@ -61,9 +59,6 @@ type Desk struct {
 func New(o Options) *Desk {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
-	}
-	if o.Shared == nil {
-		o.Shared = func() bool { return false }
 	}
 	d := &Desk{o: o, wake: make(chan struct{}, 1), stepping: make(chan struct{}, stepsAt)}
 	d.crew.jobs, d.crew.tenants = make(map[JobID]*work), make(map[sluice.TenantID]*team)

@@ -8,14 +8,15 @@ import (
 	"sluice"
 )
 
-// poll looks at the jobs that have not ended, and takes each a step further.
-func (d *Desk) poll(ctx context.Context) {
+// poll looks at the jobs that have not ended, and takes each a step further. It returns
+// when to look again.
+func (d *Desk) poll(ctx context.Context) time.Duration {
 	open, err := d.o.Store.OpenJobs(ctx, openLimit)
 	if err != nil {
 		if ctx.Err() == nil {
 			d.failed("read the jobs", err)
 		}
-		return
+		return pollEach
 	}
 	now := d.now()
 	seen := make(map[JobID]bool, len(open))
@@ -36,6 +37,10 @@ func (d *Desk) poll(ctx context.Context) {
 			delete(d.crew.tenants, t)
 		}
 	}
+	if len(d.crew.jobs) == 0 {
+		return pollIdle
+	}
+	return pollEach
 }
 
 // has reports whether a tenant has a job. REQUIRES: mu is held.

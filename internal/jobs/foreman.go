@@ -11,7 +11,8 @@ import (
 // The rhythm of a foreman.
 const (
 	pollEach   = time.Second
-	sweepEach  = time.Minute
+	pollIdle   = 5 * time.Second // while there is no job
+	sweepEach  = 5 * time.Minute
 	sweepLimit = 100
 	openLimit  = 1000 // jobs that are worked at
 	stepsAt    = 2    // validations and writings at a time
@@ -34,8 +35,11 @@ func (d *Desk) Start(ctx context.Context) {
 
 // Close stops to work: no line begins any more, those that run may finish until ctx ends
 // and are given back then, and what this worker had claimed is free for others at once. It
-// is called once, or not at all if Start was not.
+// is called once. Without a Start it does nothing.
 func (d *Desk) Close(ctx context.Context) {
+	if d.stop == nil {
+		return
+	}
 	d.Hold()
 	d.stop()
 	d.foreman.Wait() // and the steps of jobs
@@ -92,19 +96,23 @@ func (d *Desk) hurry() {
 func (d *Desk) lead(ctx context.Context) {
 	defer d.steps.Wait()
 	d.retire(ctx)
-	var beat, poll, sweep time.Time
+	var beat, poll time.Time
+	sweep := d.now().Add(sweepEach)
 	for ctx.Err() == nil {
 		now := d.now()
-		if !now.Before(beat) {
-			beat = d.beat(ctx, now)
-		}
-		if !now.Before(poll) || d.moved.Swap(false) {
-			d.poll(ctx)
-			poll = now.Add(pollEach)
+		if d.moved.Swap(false) || !now.Before(poll) {
+			poll = now.Add(d.poll(ctx))
 		}
 		if !now.Before(sweep) {
 			d.sweep(ctx, now)
 			sweep = now.Add(sweepEach)
+		}
+		if len(d.crew.list()) == 0 { // nothing is this worker's
+			d.rest(ctx, poll)
+			continue
+		}
+		if !now.Before(beat) {
+			beat = d.beat(ctx, now)
 		}
 		d.dispatch(ctx)
 		d.rest(ctx, beat, poll)
@@ -129,13 +137,10 @@ func (d *Desk) rest(ctx context.Context, until ...time.Time) {
 	}
 }
 
-// retire tells a store that is this process's alone that no worker before it lives.
+// retire tells a store that is this process's alone that no worker before it lives. It
+// waits for the store.
 func (d *Desk) retire(ctx context.Context) {
-	for !d.o.Shared() {
-		err := d.o.Store.Retire(ctx, d.worker)
-		if err == nil || !sleep(ctx, postRetry) {
-			return
-		}
+	for d.o.Store.Retire(ctx, d.worker) != nil && sleep(ctx, postRetry) {
 	}
 }
 

@@ -95,6 +95,10 @@ func (s *sight) OpenJobs(ctx context.Context, limit int) ([]jobs.Job, error) {
 	return s.Store.OpenJobs(ctx, limit)
 }
 
+// Retire implements jobs.Store: there are several desks on one store that is said to be of
+// one process.
+func (s *sight) Retire(context.Context, string) error { return nil }
+
 func newOffice(t *testing.T) *office {
 	t.Helper()
 	return &office{t: t, db: storetest.Open(t, storetest.SQLite(t), store.Options{}), took: time.Second, ran: map[string]int{}, classes: map[sluice.Class]int{}}
@@ -107,7 +111,6 @@ func (o *office) desk(b jobs.Bounds) *clerk {
 	table := &route.Table{Models: map[sluice.ModelID]*route.Model{"fast": {ID: "fast"}, "large": {ID: "large"}}}
 	c.Desk = jobs.New(jobs.Options{
 		Store: c.see, Run: o.run, Table: func() *route.Table { return table }, Bounds: b,
-		Shared: func() bool { return true },
 		Principal: func(p sluice.Principal) (sluice.Principal, error) {
 			o.mu.Lock()
 			defer o.mu.Unlock()

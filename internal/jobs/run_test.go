@@ -69,7 +69,7 @@ func TestBatch(t *testing.T) {
 		if j.State != jobs.Completed || j.Counts != want || j.Cost != 39_000 || j.Usage.Output != 39*5 {
 			t.Errorf("job %+v", j)
 		}
-		if !j.Created.Before(j.Started) || j.Finalizing.Before(j.Started) || j.Ended.Before(j.Finalizing) || !j.ResultsExpire.After(j.Ended) || j.Model != "fast" {
+		if j.Started.Before(j.Created) || j.Finalizing.Before(j.Started) || j.Ended.Before(j.Finalizing) || !j.ResultsExpire.After(j.Ended) || j.Model != "fast" {
 			t.Errorf("times of %+v", j)
 		}
 		good, bad := outs(t, o.content(c, "acme", j.Output)), outs(t, o.content(c, "acme", j.Errors))

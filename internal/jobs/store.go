@@ -78,7 +78,8 @@ type LineStore interface {
 	PutLines(ctx context.Context, id JobID, fence int64, lines []Line, until time.Time, bound int) (ok bool, err error)
 	// Beat says that a worker lives until a time.
 	Beat(ctx context.Context, worker string, until time.Time) error
-	// Retire says that no worker but one is alive: no other process has the store.
+	// Retire says that no worker but one is alive, where no other process can have the
+	// store; elsewhere it does nothing.
 	Retire(ctx context.Context, but string) error
 	// Claim gives a worker up to limit lines of a job in progress: those that wait and are
 	// due, and those that a worker had who is not alive any more, whose request is voided.

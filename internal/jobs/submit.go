@@ -31,7 +31,7 @@ func (d *Desk) Submit(ctx context.Context, n NewJob) (Job, error) {
 			return Job{}, err
 		}
 	}
-	d.hurry()
+	d.again()
 	return j, nil
 }
 
@@ -168,7 +168,7 @@ func (d *Desk) Cancel(ctx context.Context, t sluice.TenantID, id JobID) (Job, er
 			return j, err
 		}
 		if ok {
-			d.hurry()
+			d.again()
 			return d.Job(ctx, t, id)
 		}
 	}

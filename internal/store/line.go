@@ -101,8 +101,11 @@ func (db *DB) Beat(ctx context.Context, worker string, until time.Time) error {
 	return told(err, "renew the lease of worker %s", worker)
 }
 
-// Retire says that no worker but one is alive.
+// Retire says that no worker but one is alive, where no other process can have the store.
 func (db *DB) Retire(ctx context.Context, but string) error {
+	if db.Shared() {
+		return nil
+	}
 	err := db.tx(ctx, func(tx *sql.Tx) error {
 		return run(ctx, tx, but, "DELETE FROM job_workers WHERE id <> $1", "UPDATE jobs SET lease_until_us = 0 WHERE ended = 0 AND lease_owner <> $1")
 	})

@@ -8,6 +8,7 @@ import (
 
 	"sluice"
 	"sluice/internal/engine"
+	"sluice/internal/jobs"
 	"sluice/internal/route"
 	"sluice/internal/sched"
 )
@@ -33,6 +34,7 @@ type Levels struct {
 	Tenants        int           // tenants in the snapshot that admits
 	Keys           int           // keys in it
 	State          StateLevel
+	Batch          jobs.Level
 	SnapshotAge    time.Duration // since the snapshot was last read or confirmed
 	Ready          bool
 	OffFile        bool // something else than the configuration file is in force
@@ -79,6 +81,7 @@ type levels struct {
 	affine                                         affinityDescs
 	region                                         regionDescs
 	state                                          stateDescs
+	batch                                          batchDescs
 	backendInflight, backendKV, backendHealthy     *prometheus.Desc
 	backendLimit, backendKVUsage, backendRate      *prometheus.Desc
 	retryBudget, backendRetryBudget                *prometheus.Desc
@@ -97,6 +100,7 @@ func newLevels(m *Metrics) *levels {
 		affine:             newAffinityDescs(m),
 		region:             newRegionDescs(m),
 		state:              newStateDescs(m),
+		batch:              newBatchDescs(m),
 		backendInflight:    m.desc("sluice_backend_inflight", "gauge", "Attempts in flight, by backend.", "backend"),
 		backendKV:          m.desc("sluice_backend_kv_tokens", "gauge", "Tokens of key-value memory held, by backend.", "backend"),
 		backendLimit:       m.desc("sluice_backend_limit", "gauge", "Attempts that the backend may be given at a time: configured, or found from its answers.", "backend"),
@@ -136,6 +140,7 @@ func (l *levels) Describe(ch chan<- *prometheus.Desc) {
 	l.affine.describe(ch)
 	l.region.describe(ch)
 	l.state.describe(ch)
+	l.batch.describe(ch)
 }
 
 // Collect implements prometheus.Collector.
@@ -154,6 +159,7 @@ func (l *levels) Collect(ch chan<- prometheus.Metric) {
 	l.affinity(v.Pools, ch)
 	l.regions(v.Regions, ch)
 	l.state.collect(v.State, ch)
+	l.batch.collect(v.Batch, ch)
 	l.backends(v.Backends, gauge)
 	l.health(&v, gauge)
 	if v.RetryBudgetBounded {

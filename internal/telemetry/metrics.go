@@ -72,6 +72,7 @@ type Metrics struct {
 	copies        shadowMetrics
 	inspect       hookMetrics
 	issuers       issuerMetrics
+	batches       batchMetrics
 }
 
 // Row describes one metric, for docs/metrics.md.
@@ -106,6 +107,7 @@ func New(o Options) *Metrics {
 	m.copies = newShadowMetrics(m)
 	m.inspect = newHookMetrics(m)
 	m.issuers = newIssuerMetrics(m)
+	m.batches = newBatchMetrics(m)
 	m.heat()
 	m.tenants = newTenants(o.Now, [4]*prometheus.Desc{
 		m.desc("sluice_tenant_requests_total", "counter", "Requests that ended, by tenant: the busiest tenants and other.", "tenant"),

@@ -355,6 +355,9 @@ func testJobSteps(t *testing.T, fresh Fresh) {
 	must(t, err)
 	held(t, ok)
 	must(t, db.Retire(t.Context(), "c"))
+	if db.Shared() {
+		return // another process may be alive
+	}
 	_, ok, err = db.LeaseJob(t.Context(), j.ID, "c", noon.Add(2*time.Minute), until)
 	must(t, err)
 	held(t, ok)

@@ -1,0 +1,79 @@
+package telemetry
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"sluice"
+	"sluice/internal/jobs"
+)
+
+// batchMetrics count what becomes of batches and their lines.
+type batchMetrics struct {
+	lines, deferred, ended *prometheus.CounterVec
+	reclaimed, stale       prometheus.Counter
+}
+
+func newBatchMetrics(m *Metrics) batchMetrics {
+	return batchMetrics{
+		lines:     m.counter("sluice_batch_lines_total", "Lines of batches that have their result, by kind (batch, message_batch, async) and result (succeeded, failed, cancelled, expired).", "kind", "result"),
+		deferred:  m.counter("sluice_batch_deferred_total", "Times that a line was refused for a rate, for capacity or for a budget, and waits, by reason.", "reason"),
+		ended:     m.counter("sluice_batch_jobs_total", "Batches that have ended, by kind and state.", "kind", "state"),
+		reclaimed: m.counter("sluice_batch_reclaimed_lines_total", "Lines that were in flight at a worker that is lost, and are run again.").WithLabelValues(),
+		stale:     m.counter("sluice_batch_stale_answers_total", "Answers that came from a worker that had lost its lease: they are voided.").WithLabelValues(),
+	}
+}
+
+// Batches are the hooks of the desk.
+func (m *Metrics) Batches() jobs.Hooks {
+	b := &m.batches
+	return jobs.Hooks{
+		Line: func(k jobs.Kind, s jobs.LineState) {
+			if s == jobs.LineSucceeded || s == jobs.LineFailed { // the others are counted at the end
+				b.lines.WithLabelValues(k.String(), s.String()).Inc()
+			}
+		},
+		Deferred:  func(why sluice.Reason) { b.deferred.WithLabelValues(why.String()).Inc() },
+		Reclaimed: b.reclaimed.Inc,
+		Stale:     b.stale.Inc,
+		Ended: func(j *jobs.Job) {
+			b.ended.WithLabelValues(j.Kind.String(), j.State.String()).Inc()
+			for s, n := range map[jobs.LineState]int{jobs.LineCancelled: j.Counts.Cancelled, jobs.LineExpired: j.Counts.Expired} {
+				if n > 0 {
+					b.lines.WithLabelValues(j.Kind.String(), s.String()).Add(float64(n))
+				}
+			}
+		},
+	}
+}
+
+// batchDescs are the gauges of batches.
+type batchDescs struct{ jobs, late, waiting, running, inflight *prometheus.Desc }
+
+func newBatchDescs(m *Metrics) batchDescs {
+	return batchDescs{
+		jobs:     m.desc("sluice_batch_jobs", "gauge", "Batches that have not ended, by state.", "state"),
+		late:     m.desc("sluice_batch_jobs_late", "gauge", "Of those, predicted to miss their deadline at the rate of the last minutes."),
+		waiting:  m.desc("sluice_batch_lines_waiting", "gauge", "Lines of batches that wait."),
+		running:  m.desc("sluice_batch_lines_running", "gauge", "Lines that a worker has, over all replicas."),
+		inflight: m.desc("sluice_batch_lines_inflight", "gauge", "Lines that this process runs."),
+	}
+}
+
+func (d *batchDescs) describe(ch chan<- *prometheus.Desc) {
+	for _, v := range [...]*prometheus.Desc{d.jobs, d.late, d.waiting, d.running, d.inflight} {
+		ch <- v
+	}
+}
+
+func (d *batchDescs) collect(l jobs.Level, ch chan<- prometheus.Metric) {
+	gauge := func(of *prometheus.Desc, n int, label ...string) {
+		ch <- prometheus.MustNewConstMetric(of, prometheus.GaugeValue, float64(n), label...)
+	}
+	for s, n := range l.Jobs {
+		gauge(d.jobs, n, jobs.State(s).String())
+	}
+	gauge(d.late, l.Late)
+	gauge(d.waiting, l.Waiting)
+	gauge(d.running, l.Running)
+	gauge(d.inflight, l.Inflight)
+}
