@@ -15,14 +15,14 @@ var anthropic = codec{
 
 // anthropicNames are the members that typed features stand in.
 var anthropicNames = map[Feature]string{
-	FeatureNoTurn: "messages", FeatureResultError: "is_error", FeatureCache: "cache_control", FeatureTopK: "top_k", FeatureHot: "temperature",
+	FeatureNoTurn: "messages", FeatureResultError: "is_error", FeatureMark: "cache_control", FeatureTopK: "top_k", FeatureHot: "temperature",
 	FeatureBudget: "thinking.budget_tokens", FeatureBlankStop: "stop_sequences", FeatureToolName: "name", FeatureMinimal: "output_config.effort",
 	FeatureNoCalls: "tool_choice", FeatureSerial: "tool_choice.disable_parallel_tool_use",
 	FeatureImageURL: "source.url", FeatureDocumentURL: "source.url", FeatureOrphan: "tool_use_id", FeatureStops: "stop_sequences", FeatureUser: "metadata.user_id",
 }
 
 // anthropicElsewhere is what becomes of what some other dialects alone do not take.
-var anthropicElsewhere = map[Feature]carriage{FeatureOrphan: {fate: Kept}, FeatureUndeclared: {fate: Kept}, FeatureStops: {fate: Kept}, FeatureForeign: anothers}
+var anthropicElsewhere = map[Feature]carriage{FeatureOrphan: {fate: Kept}, FeatureUndeclared: {fate: Kept}, FeatureStops: {fate: Kept}, FeatureForeign: anothers, FeatureMark: {Approximately, "has no place in this dialect, whose backends cache by themselves or not at all", dropField}}
 
 // anthropicFields is what its clients can ask for.
 var anthropicFields = []field{
@@ -73,7 +73,8 @@ var anthropicFields = []field{
 	{FeatureBudget, "`thinking: enabled`"},
 	{FeatureDisplay, "`thinking.display`"},
 	{FeatureUser, "`metadata.user_id`"},
-	{FeatureCache, "`cache_control`"},
+	{FeatureMark, "`cache_control` of parts and tools"},
+	{FeatureCache, "`cache_control` of the request"},
 	{FeatureStandard, "`service_tier: standard_only`"},
 	{FeatureTier, "`speed: fast`"},
 	{FeatureGeo, "`inference_geo`"},

@@ -80,10 +80,22 @@ func blocks(r *Request, list []anthropicBlock, in place) (out []Part) {
 		r.unknown(at.inMessages(""), b.Rest)
 		if ok {
 			p.at, p.Cached = at, !null(b.Cache)
+			p.Lasts = lasts(b.Cache)
 			out = append(out, p)
 		}
 	}
 	return out
+}
+
+// lasts is how long a mark lasts where that is longer than five minutes.
+func lasts(mark jsontext.Value) string {
+	var m struct {
+		TTL string `json:"ttl"`
+	}
+	if null(mark) || json.Unmarshal(mark, &m, lenient) != nil || m.TTL == "5m" {
+		return ""
+	}
+	return m.TTL
 }
 
 // read reads one block; false if it is one that has no typed place.

@@ -154,7 +154,7 @@ func (e *anthropicEmitter) part(p *Part) {
 		e.b = pair(e.b, "text", p.Text)
 	}
 	if p.Cached {
-		e.rep.at(FeatureCache, p.at)
+		e.rep.mark(p.at)
 		e.b = append(key(e.b, "cache_control"), `{"type":"ephemeral"}`...)
 	}
 	e.b = append(e.b, '}')
@@ -229,7 +229,7 @@ func (e *anthropicEmitter) tools() {
 			e.b = append(key(e.b, "strict"), "true"...)
 		}
 		if t.Cached {
-			e.rep.at(FeatureCache, toolAt(t.index))
+			e.rep.mark(toolAt(t.index))
 			e.b = append(key(e.b, "cache_control"), `{"type":"ephemeral"}`...)
 		}
 		e.b = append(e.b, '}')
@@ -265,6 +265,9 @@ func (e *anthropicEmitter) called() {
 
 func (e *anthropicEmitter) choice() {
 	kind := e.r.Choice.Kind
+	if e.r.Choice.Only != nil {
+		e.rep.at(FeatureAllowedTools, top())
+	}
 	if kind == ChoiceDefault {
 		if !e.r.Serial {
 			return

@@ -193,7 +193,7 @@ func (in *anthropicRequest) tools(r *Request) {
 			continue
 		}
 		r.Tools = append(r.Tools, Tool{
-			Name: t.Name, Description: t.Description, Schema: given(t.Schema), Strict: t.Strict, Cached: !null(t.Cache), index: i,
+			Name: t.Name, Description: t.Description, Schema: given(t.Schema), Strict: t.Strict, Cached: !null(t.Cache), Lasts: lasts(t.Cache), index: i,
 		})
 		if !null(t.Examples) && !is(t.Examples, "[]") {
 			r.ask(FeatureToolExamples, at+".input_examples", nil)
@@ -221,7 +221,7 @@ func (in *anthropicRequest) tools(r *Request) {
 	case "any":
 		r.Choice.Kind = ChoiceAny
 	case "tool":
-		r.Choice = Choice{ChoiceOne, c.Name}
+		r.Choice = Choice{Kind: ChoiceOne, Name: c.Name}
 	default:
 		r.ask(FeatureUnknown, "tool_choice.type", nil)
 	}

@@ -94,6 +94,7 @@ var bedrockCarries = map[Feature]carriage{
 	FeatureSecondUser:  {Dropped, "is a second label of the end user, and this dialect has one", "send one of them"},
 	FeatureMetadata:    {Approximately, "becomes `requestMetadata`, which only the provider's own logs show, as far as it fits there", dropField},
 	FeatureCache:       {Approximately, "becomes a `cachePoint` that lasts five minutes", dropField},
+	FeatureMark:        {Kept, "as a `cachePoint` that lasts as long; a mark within a tool's result stands behind that", ""},
 	FeatureCacheKey:    {Dropped, "has no place in this dialect", dropField},
 	FeatureStandard:    {Kept, "as `serviceTier: default`", ""},
 	FeatureTier:        {Refused, "asks for a service tier of another provider, at another price", "use auto or default"},

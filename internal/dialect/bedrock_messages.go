@@ -123,7 +123,7 @@ func (e *bedrockEmitter) part(p *Part) {
 	default:
 		e.shown(p)
 	}
-	e.cachePoint(p.Cached, p.at)
+	e.cachePoint(p.Cached, p.Lasts, p.at)
 }
 
 // shown writes a text, an image or a document.
@@ -173,20 +173,22 @@ func (e *bedrockEmitter) result(r *Result) {
 	e.block("toolResult")
 	e.b = pair(e.b, "toolUseId", bedrockID(r.ID))
 	e.b = append(key(e.b, "content"), '[')
-	cached := false
+	cached, lasts := false, ""
 	for i := range r.Parts {
 		p := &r.Parts[i]
 		if visible(*p) {
 			e.shown(p)
 		}
-		cached = cached || p.Cached
+		if p.Cached {
+			cached, lasts = true, p.Lasts
+		}
 	}
 	e.b = append(e.b, ']')
 	if r.Error {
 		e.b = pair(e.b, "status", "error")
 	}
 	e.close(2)
-	e.cachePoint(cached, r.at())
+	e.cachePoint(cached, lasts, r.at())
 }
 
 // at is where the last marked part of a result stands; a mark within a result goes

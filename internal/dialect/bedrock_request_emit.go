@@ -56,12 +56,16 @@ func (e *bedrockEmitter) raw(name string, v []byte) {
 }
 
 // cachePoint ends what is to be cached.
-func (e *bedrockEmitter) cachePoint(marked bool, at place) {
+func (e *bedrockEmitter) cachePoint(marked bool, lasts string, at place) {
 	if !marked {
 		return
 	}
-	e.rep.at(FeatureCache, at)
-	e.b = append(sep(e.b), `{"cachePoint":{"type":"default"}}`...)
+	e.rep.mark(at)
+	e.b = append(sep(e.b), `{"cachePoint":{"type":"default"`...)
+	if lasts != "" {
+		e.b = pair(e.b, "ttl", lasts)
+	}
+	e.b = append(e.b, '}', '}')
 }
 
 // system writes the instructions: those of before the conversation, and those of
@@ -88,7 +92,7 @@ func (e *bedrockEmitter) system() {
 	e.b = append(key(e.b, "system"), '[')
 	for i := range list {
 		e.b = append(pair(append(sep(e.b), '{'), "text", list[i].Text), '}')
-		e.cachePoint(list[i].Cached, list[i].at)
+		e.cachePoint(list[i].Cached, list[i].Lasts, list[i].at)
 	}
 	e.b = append(e.b, ']')
 }
@@ -133,6 +137,9 @@ func (e *bedrockEmitter) tools() {
 	case r.Serial:
 		e.rep.at(FeatureSerial, top())
 	}
+	if r.Choice.Only != nil {
+		e.rep.at(FeatureAllowedTools, top())
+	}
 	e.open("toolConfig")
 	e.b = append(key(e.b, "tools"), '[')
 	for i := range r.Tools {
@@ -173,7 +180,7 @@ func (e *bedrockEmitter) tool(t *Tool) {
 		e.raw("strict", []byte("true"))
 	}
 	e.close(2)
-	e.cachePoint(t.Cached, toolAt(t.index))
+	e.cachePoint(t.Cached, t.Lasts, toolAt(t.index))
 }
 
 // output writes the effort and the format of the answer.

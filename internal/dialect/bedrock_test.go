@@ -20,7 +20,7 @@ var bedrockRig = &rig{
 
 // keepsInConverse takes out of a request what the dialect does not keep.
 func keepsInConverse(r *Request) {
-	r.Serial = false
+	r.Serial, r.Choice.Only = false, nil
 	if r.Choice.Kind == ChoiceNone {
 		r.Choice = Choice{}
 	}
@@ -246,7 +246,7 @@ func parseConverse(t fataler, body []byte) *Request {
 		r.Tools = append(r.Tools, Tool{Name: s.Name, Description: s.Description, Schema: jsontext.Value(s.InputSchema.JSON), Strict: s.Strict})
 	}
 	for kind, x := range in.ToolConfig.ToolChoice {
-		r.Choice = Choice{map[string]ChoiceKind{"auto": ChoiceAuto, "any": ChoiceAny, "tool": ChoiceOne}[kind], x.Name}
+		r.Choice = Choice{Kind: map[string]ChoiceKind{"auto": ChoiceAuto, "any": ChoiceAny, "tool": ChoiceOne}[kind], Name: x.Name}
 	}
 	if f := in.OutputConfig.TextFormat; f != nil {
 		r.Format = &Format{Schema: jsontext.Value(f.Structure.JSONSchema.Schema), Name: f.Structure.JSONSchema.Name}

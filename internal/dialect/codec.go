@@ -91,6 +91,14 @@ func (r *reporter) tell(f Feature, path string) Fate {
 // at notes what becomes of a feature of what stands at a place.
 func (r *reporter) at(f Feature, p place) Fate { return r.tell(f, r.from.path(p, r.from.names[f])) }
 
+// mark notes what becomes of a cache mark.
+func (r *reporter) mark(p place) Fate {
+	if _, ok := r.from.names[FeatureMark]; ok {
+		return r.at(FeatureMark, p)
+	}
+	return r.at(FeatureCache, p)
+}
+
 // rest tells of all asks that the target has not taken.
 func (r *reporter) rest(asks []Ask) {
 	for _, a := range asks {

@@ -95,6 +95,7 @@ const (
 	FeatureSecondUser    Feature = "a second label of the end user"
 	FeatureMetadata      Feature = "metadata"
 	FeatureCache         Feature = "cache marks"
+	FeatureMark          Feature = "cache marks of five minutes or an hour"
 	FeatureCacheKey      Feature = "cache key and retention"
 	FeatureStandard      Feature = "the ordinary service tier"
 	FeatureTier          Feature = "other service tiers and speeds"

@@ -54,7 +54,7 @@ func geminiPath(p place, member string) string {
 var geminiNames = map[Feature]string{
 	FeatureNoTurn: "contents", FeatureResultError: "functionResponse.response.error", FeatureSigned: "thoughtSignature",
 	FeatureHot: "generationConfig.temperature", FeatureTopK: "generationConfig.topK", FeatureBlankStop: "generationConfig.stopSequences",
-	FeatureImageURL: "fileData.fileUri", FeatureDocumentURL: "fileData.fileUri",
+	FeatureAllowedTools: "toolConfig.functionCallingConfig.allowedFunctionNames", FeatureImageURL: "fileData.fileUri", FeatureDocumentURL: "fileData.fileUri",
 	FeatureStops:  "generationConfig.stopSequences",
 	FeatureBudget: "generationConfig.thinkingConfig.thinkingBudget", FeatureMinimal: "generationConfig.thinkingConfig.thinkingLevel",
 	FeatureToolName: "name", FeatureNoCalls: "toolConfig.functionCallingConfig.mode",
@@ -152,7 +152,6 @@ var geminiElsewhere = map[Feature]carriage{
 	FeatureToolAnswer:    {Dropped, "has no place in this dialect", "write it into the description"},
 	FeatureSafety:        {Refused, "says what is to be blocked, which this dialect cannot say", "leave it out, or " + ownDialect},
 	FeatureCachedContent: {Refused, "names a cache at another provider", "send what it holds"},
-	FeatureAllowedTools:  {Refused, "lets only some of the tools be called, which this dialect cannot say", "declare only those, with mode AUTO or ANY"},
 	FeatureGrammar:       {Refused, "asks for a form that this dialect does not have", "use application/json with a schema"},
 	FeatureImageDetail:   {Dropped, "has no place in this dialect", dropField},
 }
@@ -202,7 +201,7 @@ var geminiCarries = map[Feature]carriage{
 	FeatureFunctions:    {Refused, "is the older form of tools, which is not translated", "use tools and tool_choice"},
 	FeatureChoice:       {Kept, "as `functionCallingConfig`; tools that are strict as mode `VALIDATED`", ""},
 	FeatureNoCalls:      {Kept, "as mode `NONE`", ""},
-	FeatureAllowedTools: {Refused, "lets only some of the tools be called, which is not put into this dialect", "declare only those"},
+	FeatureAllowedTools: {Kept, "as `allowedFunctionNames`; where none must be called with mode `VALIDATED`, which holds calls to their schemas", ""},
 	FeatureSerial:       {Refused, "asks for one call at a time, which this dialect cannot promise", "leave it out, or " + ownDialect},
 
 	FeatureMaxOutput:   {Kept, "as `maxOutputTokens`", ""},

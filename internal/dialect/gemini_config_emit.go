@@ -19,7 +19,7 @@ func (e *geminiEmitter) tools() {
 	switch r.Choice.Kind {
 	case ChoiceDefault, ChoiceAuto:
 		switch {
-		case strict:
+		case strict || r.Choice.Only != nil:
 			mode = "VALIDATED"
 		case r.Choice.Kind == ChoiceAuto:
 			mode = "AUTO"
@@ -33,8 +33,16 @@ func (e *geminiEmitter) tools() {
 		return
 	}
 	e.b = pair(append(key(append(key(e.b, "toolConfig"), '{'), "functionCallingConfig"), '{'), "mode", mode)
+	only := r.Choice.Only
 	if r.Choice.Kind == ChoiceOne {
-		e.b = append(text(append(key(e.b, "allowedFunctionNames"), '['), r.Choice.Name), ']')
+		only = []string{r.Choice.Name}
+	}
+	if len(only) > 0 {
+		e.b = append(key(e.b, "allowedFunctionNames"), '[')
+		for _, name := range only {
+			e.b = text(sep(e.b), name)
+		}
+		e.b = append(e.b, ']')
 	}
 	e.b = append(e.b, '}', '}')
 }
@@ -44,7 +52,7 @@ func (e *geminiEmitter) tool(t *Tool) {
 		e.rep.at(FeatureToolName, toolAt(t.index))
 	}
 	if t.Cached {
-		e.rep.at(FeatureCache, toolAt(t.index))
+		e.rep.mark(toolAt(t.index))
 	}
 	e.b = pair(append(sep(e.b), '{'), "name", t.Name)
 	if t.Description != "" {

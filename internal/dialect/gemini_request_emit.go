@@ -324,6 +324,6 @@ func (e *geminiEmitter) inline(kind, data, name string) {
 
 func (e *geminiEmitter) cached(p *Part) {
 	if p.Cached {
-		e.rep.at(FeatureCache, p.at)
+		e.rep.mark(p.at)
 	}
 }

@@ -237,9 +237,6 @@ func (in *geminiRequest) choice(r *Request) {
 		r.Choice.Kind = ChoiceNone
 	case "ANY":
 		r.Choice.Kind = ChoiceAny
-		if len(c.Names) == 1 {
-			r.Choice = Choice{ChoiceOne, c.Names[0]}
-		}
 	case "VALIDATED": // calls are held to their schemas, as strict tools are
 		r.Choice.Kind = ChoiceAuto
 		for i := range r.Tools {
@@ -248,8 +245,12 @@ func (in *geminiRequest) choice(r *Request) {
 	default:
 		r.ask(FeatureUnknown, at+".mode", nil)
 	}
-	if len(c.Names) > 0 && r.Choice.Kind != ChoiceOne {
-		r.ask(FeatureAllowedTools, at+".allowedFunctionNames", nil)
+	switch {
+	case len(c.Names) == 0:
+	case r.Choice.Kind == ChoiceAny || strings.EqualFold(c.Mode, "VALIDATED"):
+		r.Choice.among(c.Names)
+	default: // the dialect has them with those modes alone
+		r.ask(FeatureUnknown, at+".allowedFunctionNames", nil)
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"encoding/base64"
 	"slices"
 	"strings"
+
+	"sluice/internal/wire"
 )
 
 // A signature is of use to the provider alone that wrote it, and is refused by others.
@@ -31,10 +33,10 @@ const unsigned = "skip_thought_signature_validator"
 func byGemini(signature string) (string, bool) { return strings.CutPrefix(signature, geminiMark) }
 
 // anothers is what becomes of a Gemini model's signature at all other backends.
-var anothers = carriage{Dropped, "is reasoning that only a Gemini model can read", dropField}
+var anothers = carriage{Dropped, "is reasoning that only the provider can read that has signed it", dropField}
 
-// disown leaves out what a Gemini model has signed, which no other dialect's backend
-// can read.
+// disown leaves out what another provider has signed, as far as its signature tells: a
+// backend that cannot read it refuses the request.
 func (r *Request) disown(rep *reporter) {
 	if rep.to == &gemini {
 		return
@@ -42,18 +44,26 @@ func (r *Request) disown(rep *reporter) {
 	for i := range r.Messages {
 		m := &r.Messages[i]
 		m.Parts = slices.DeleteFunc(m.Parts, func(p Part) bool {
-			if p.foreign() {
+			foreign := p.foreign(rep.to)
+			if foreign {
 				rep.tell(FeatureForeign, rep.from.path(p.at, rep.from.names[FeatureSigned]))
 			}
-			return p.foreign()
+			return foreign
 		})
 	}
 }
 
-// foreign reports reasoning that a Gemini model has signed, which no other can read.
-func (p *Part) foreign() bool {
-	_, ok := byGemini(p.Signature)
-	return ok && (p.Kind == RedactedPart || p.Kind == ReasoningPart)
+// foreign reports reasoning that a Gemini model has signed, which no other can read, or
+// that OpenAI's Responses have sealed, which providers refuse that check signatures.
+func (p *Part) foreign(to *codec) bool {
+	if p.Kind != RedactedPart && p.Kind != ReasoningPart {
+		return false
+	}
+	if _, ok := byGemini(p.Signature); ok {
+		return true
+	}
+	id, _ := unlabelled(p.Signature)
+	return id != "" && (to.dialect == wire.Anthropic || to.dialect == wire.Bedrock)
 }
 
 // marked is another's signature as one of Gemini's dialect.

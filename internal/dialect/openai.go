@@ -19,7 +19,7 @@ var openaiNames = map[Feature]string{
 	FeatureNoTurn: "messages", FeatureReasoning: "reasoning_content", FeatureSigned: "reasoning_details", FeatureRefusalText: "refusal",
 	FeatureCache: "prompt_cache_breakpoint", FeatureHot: "temperature", FeatureTopK: "top_k", FeatureBlankStop: "stop", FeatureMinimal: "reasoning_effort",
 	FeatureToolName: "function.name", FeatureNoCalls: "tool_choice", FeatureSerial: "parallel_tool_calls",
-	FeatureImageURL: "image_url.url", FeatureOrphan: "tool_call_id", FeatureStops: "stop", FeatureUser: "user",
+	FeatureImageURL: "image_url.url", FeatureAllowedTools: "tool_choice", FeatureOrphan: "tool_call_id", FeatureStops: "stop", FeatureUser: "user",
 }
 
 // openaiElsewhere is what becomes of what some other dialects alone do not take.
@@ -126,7 +126,7 @@ var openaiCarries = map[Feature]carriage{
 	FeatureResult:       {Kept, "as messages of role `tool`", ""},
 	FeatureAnnotations:  {Dropped, "has no place in this dialect", dropField},
 	FeatureCustomTool:   {Refused, "is a tool without a JSON schema, which is not translated", "use a function"},
-	FeatureAllowedTools: {Refused, "lets only some of the tools be called, which is not translated", "declare only those, with tool_choice auto or required"},
+	FeatureAllowedTools: {Kept, "as `allowed_tools`, of which one is a function that must be called where one must", ""},
 	FeatureResultMedia:  {Approximately, "becomes part of the user's message that follows: tools answer in text here", "answer in text"},
 	FeatureResultError:  {Approximately, "becomes the words \"Error: \" before the result", "say so in the result"},
 	FeatureResultOrder:  {Approximately, "stands before other parts of the turn, which come after all results here", "begin the turn with the results"},

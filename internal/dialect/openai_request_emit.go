@@ -259,7 +259,7 @@ func (e *openaiEmitter) content(parts []Part, plain bool) {
 
 func (e *openaiEmitter) cached(p *Part) {
 	if p.Cached {
-		e.rep.at(FeatureCache, p.at)
+		e.rep.mark(p.at)
 	}
 }
 
@@ -314,7 +314,7 @@ func (e *openaiEmitter) tools() {
 			e.rep.at(FeatureToolName, toolAt(t.index))
 		}
 		if t.Cached {
-			e.rep.at(FeatureCache, toolAt(t.index))
+			e.rep.mark(toolAt(t.index))
 		}
 		e.b = pair(append(sep(e.b), '{'), "type", "function")
 		e.b = pair(append(key(e.b, "function"), '{'), "name", t.Name)
@@ -328,14 +328,16 @@ func (e *openaiEmitter) tools() {
 		e.b = append(e.b, '}', '}')
 	}
 	e.b = append(e.b, ']')
-	switch r.Choice.Kind {
-	case ChoiceAuto:
+	switch c := &r.Choice; {
+	case c.Only != nil:
+		e.b = openaiAmong(e.b, c, false)
+	case c.Kind == ChoiceAuto:
 		e.b = pair(e.b, "tool_choice", "auto")
-	case ChoiceNone:
+	case c.Kind == ChoiceNone:
 		e.b = pair(e.b, "tool_choice", "none")
-	case ChoiceAny:
+	case c.Kind == ChoiceAny:
 		e.b = pair(e.b, "tool_choice", "required")
-	case ChoiceOne:
+	case c.Kind == ChoiceOne:
 		e.b = pair(append(key(e.b, "tool_choice"), '{'), "type", "function")
 		e.b = append(pair(append(key(e.b, "function"), '{'), "name", r.Choice.Name), '}', '}')
 	}

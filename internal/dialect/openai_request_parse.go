@@ -235,12 +235,7 @@ func (in *openaiRequest) tools(r *Request) {
 }
 
 func (in *openaiRequest) choice(r *Request) {
-	var named struct {
-		Type     string `json:"type"`
-		Function struct {
-			Name string `json:"name"`
-		} `json:"function"`
-	}
+	var named openaiNamed
 	switch v := in.ToolChoice; {
 	case null(v):
 	case is(v, `"auto"`):
@@ -250,11 +245,13 @@ func (in *openaiRequest) choice(r *Request) {
 	case is(v, `"required"`):
 		r.Choice.Kind = ChoiceAny
 	case json.Unmarshal(v, &named, lenient) == nil && named.Type == "function" && named.Function.Name != "":
-		r.Choice = Choice{ChoiceOne, named.Function.Name}
+		r.Choice = Choice{Kind: ChoiceOne, Name: named.Function.Name}
 	case named.Type == "custom":
 		r.ask(FeatureCustomTool, "tool_choice", nil)
+	case named.Type == "allowed_tools":
+		named.among(r)
 	default:
-		r.ask(FeatureAllowedTools, "tool_choice", nil)
+		r.ask(FeatureUnknown, "tool_choice", nil)
 	}
 }
 

@@ -91,6 +91,7 @@ type Part struct {
 	Call      Call
 	Result    Result
 	Cached    bool      // a mark: what is before it and it are to be cached
+	Lasts     string    // of a mark, how long, where that is not what it is anyway: 1h
 	Logprobs  []Logprob // of a text of an answer
 	at        place
 }
@@ -126,6 +127,7 @@ type Tool struct {
 	Schema      jsontext.Value // JSON Schema of its arguments; nil takes none
 	Strict      bool
 	Cached      bool
+	Lasts       string // as a part's
 	index       int
 }
 
@@ -145,6 +147,18 @@ const (
 type Choice struct {
 	Kind ChoiceKind
 	Name string
+	// Only are the tools that may be called, where those are not all: of ChoiceAuto, or
+	// several of ChoiceAny, of which one is ChoiceOne.
+	Only []string
+}
+
+// among restricts a choice to some of the tools.
+func (c *Choice) among(names []string) {
+	if c.Kind == ChoiceAny && len(names) == 1 {
+		*c = Choice{Kind: ChoiceOne, Name: names[0]}
+		return
+	}
+	c.Only = names
 }
 
 // Format is the structure that the answer must have.

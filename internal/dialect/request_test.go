@@ -59,6 +59,12 @@ var genRequest = rapid.Custom(func(t *rapid.T) *Request {
 	if rapid.Bool().Draw(t, "tools") {
 		r.Tools = []Tool{{Name: "f", Description: "d", Schema: jsontext.Value(`{"type":"object","properties":{"a":{"type":"string"}}}`), Strict: rapid.Bool().Draw(t, "strict")}}
 		r.Choice = rapid.SampledFrom([]Choice{{}, {Kind: ChoiceAuto}, {Kind: ChoiceNone}, {Kind: ChoiceAny}, {Kind: ChoiceOne, Name: "f"}}).Draw(t, "choice")
+		if r.Choice.Kind == ChoiceAuto && r.Tools[0].Strict || r.Choice.Kind == ChoiceAny {
+			r.Choice.Only = rapid.SampledFrom([][]string{nil, {"f", "g"}}).Draw(t, "only")
+		}
+		for _, name := range r.Choice.Only[min(1, len(r.Choice.Only)):] {
+			r.Tools = append(r.Tools, Tool{Name: name, Description: "d", Schema: r.Tools[0].Schema, Strict: r.Tools[0].Strict})
+		}
 		r.Serial = r.Choice.Kind > ChoiceNone && rapid.Bool().Draw(t, "one at a time")
 	}
 	if rapid.Bool().Draw(t, "sampling") {

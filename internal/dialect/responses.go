@@ -53,7 +53,7 @@ var responsesElsewhere = map[Feature]carriage{
 // responsesNames are the members that typed features stand in.
 var responsesNames = map[Feature]string{
 	FeatureNoTurn: "input", FeatureCache: "prompt_cache_breakpoint", FeatureHot: "temperature", FeatureMinimal: "reasoning.effort", FeatureToolName: "name",
-	FeatureImageURL: "image_url", FeatureDocumentURL: "file_url", FeatureNoCalls: "tool_choice", FeatureSerial: "parallel_tool_calls", FeatureOrphan: "call_id", FeatureUser: "user",
+	FeatureImageURL: "image_url", FeatureAllowedTools: "tool_choice", FeatureDocumentURL: "file_url", FeatureNoCalls: "tool_choice", FeatureSerial: "parallel_tool_calls", FeatureOrphan: "call_id", FeatureUser: "user",
 }
 
 // responsesPath is where something stands in a request: in items of input.
@@ -104,7 +104,7 @@ var responsesFields = []field{
 	{FeatureResultMedia, "`input_image`, `input_file` in a `function_call_output`"},
 	{FeatureReasoning, "`reasoning` without `encrypted_content`"},
 	{FeatureSigned, "`reasoning.encrypted_content`"},
-	{FeatureForeign, "`reasoning.encrypted_content` of a Gemini model"},
+	{FeatureForeign, "`reasoning.encrypted_content` of another provider's model"},
 	{FeatureRefusalText, "`refusal`"},
 	{FeatureAnnotations, "`output_text.annotations`"},
 	{FeatureMixedAnswer, "a message after `function_call`"},
@@ -197,7 +197,7 @@ var responsesCarries = map[Feature]carriage{
 	FeatureFunctions:    {Refused, "is the older form of tools, which is not translated", "use tools and tool_choice"},
 	FeatureChoice:       {fate: Kept},
 	FeatureNoCalls:      {fate: Kept},
-	FeatureAllowedTools: {Refused, "lets only some of the tools be called, which is not translated", "declare only those, with tool_choice auto or required"},
+	FeatureAllowedTools: {Kept, "as `allowed_tools`", ""},
 	FeatureSerial:       {Kept, "as `parallel_tool_calls: false`", ""},
 
 	FeatureMaxOutput:   {Kept, "as `max_output_tokens`", ""},

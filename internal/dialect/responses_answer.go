@@ -58,6 +58,14 @@ func labelled(id, seal string) string {
 	return id + ":" + seal
 }
 
+// sealedByOpenAI reports whether an id is one of the provider's own items, whose seal no
+// other can open. Those of translated answers have the answer's id within.
+func sealedByOpenAI(id string) bool {
+	const least = 16 // digits
+	id, ok := strings.CutPrefix(id, "rs_")
+	return ok && len(id) >= least && strings.Trim(id, "0123456789abcdef") == ""
+}
+
 // unlabelled takes it apart; the id of what another dialect has signed is empty.
 func unlabelled(s string) (id, seal string) {
 	if id, seal, ok := strings.Cut(s, ":"); ok && strings.HasPrefix(id, "rs_") {

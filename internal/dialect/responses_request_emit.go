@@ -231,7 +231,7 @@ func (e *responsesEmitter) content(name, role string, parts []Part, plain bool) 
 
 func (e *responsesEmitter) cached(p *Part) {
 	if p.Cached {
-		e.rep.at(FeatureCache, p.at)
+		e.rep.mark(p.at)
 	}
 }
 
@@ -312,14 +312,16 @@ func (e *responsesEmitter) tools() {
 		}
 		e.b = append(e.b, ']')
 	}
-	switch r.Choice.Kind {
-	case ChoiceAuto:
+	switch c := &r.Choice; {
+	case c.Only != nil:
+		e.b = openaiAmong(e.b, c, true)
+	case c.Kind == ChoiceAuto:
 		e.b = pair(e.b, "tool_choice", "auto")
-	case ChoiceNone:
+	case c.Kind == ChoiceNone:
 		e.b = pair(e.b, "tool_choice", "none")
-	case ChoiceAny:
+	case c.Kind == ChoiceAny:
 		e.b = pair(e.b, "tool_choice", "required")
-	case ChoiceOne:
+	case c.Kind == ChoiceOne:
 		e.b = append(pair(pair(append(key(e.b, "tool_choice"), '{'), "type", "function"), "name", r.Choice.Name), '}')
 	}
 	if r.Serial && len(r.Tools) > 0 {
@@ -332,7 +334,7 @@ func (e *responsesEmitter) tool(t *Tool) {
 		e.rep.at(FeatureToolName, toolAt(t.index))
 	}
 	if t.Cached {
-		e.rep.at(FeatureCache, toolAt(t.index))
+		e.rep.mark(toolAt(t.index))
 	}
 	e.b = pair(pair(append(sep(e.b), '{'), "type", "function"), "name", t.Name)
 	if t.Description != "" {

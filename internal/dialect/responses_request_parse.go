@@ -198,10 +198,7 @@ func (in *responsesRequest) tools(r *Request) {
 }
 
 func (in *responsesRequest) choice(r *Request) {
-	var named struct {
-		Type string `json:"type"`
-		Name string `json:"name"`
-	}
+	var named openaiNamed
 	switch v := in.ToolChoice; {
 	case null(v):
 	case is(v, `"auto"`):
@@ -211,11 +208,11 @@ func (in *responsesRequest) choice(r *Request) {
 	case is(v, `"required"`):
 		r.Choice.Kind = ChoiceAny
 	case json.Unmarshal(v, &named, lenient) == nil && named.Type == "function" && named.Name != "":
-		r.Choice = Choice{ChoiceOne, named.Name}
+		r.Choice = Choice{Kind: ChoiceOne, Name: named.Name}
 	case named.Type == "custom":
 		r.ask(FeatureCustomTool, "tool_choice", nil)
 	case named.Type == "allowed_tools":
-		r.ask(FeatureAllowedTools, "tool_choice", nil)
+		named.among(r)
 	default:
 		r.ask(FeatureServerTool, "tool_choice", nil)
 	}

@@ -77,6 +77,7 @@ func rigs() map[wire.Operation]*rig {
 			codec: &anthropic, sent: anthropicSent, examples: anthropicTells, nothing: anthropicNothing, named: true, signs: true,
 			whole:    func(t fataler, b []byte) any { return assembledMessage(t, b) },
 			assemble: func(t fataler, b []byte) any { return assembleMessage(t, b) },
+			keeps:    func(r *Request) { r.Choice.Only = nil },
 			stops:    []StopReason{StopEnd, StopLength, StopSequence, StopRefusal},
 		},
 		wire.GenerateContent: geminiRig(),
