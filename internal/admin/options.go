@@ -68,6 +68,9 @@ type Options struct {
 	// HasModel reports whether the configuration in force has a public model
 	// name, to warn of those that it does not; nil warns of none.
 	HasModel func(name string) bool
+	// HasHook reports whether the configuration in force has a hook of that name; nil
+	// takes every name.
+	HasHook func(name string) bool
 	// Env is the environment label of new keys that name none; empty is "live".
 	Env string
 

@@ -50,6 +50,7 @@ type PlanFields struct {
 	ForeignIDs    *string           `json:"foreign_ids,omitempty" enum:",refuse,allow" doc:"Of requests that refer to what a provider keeps, by an id that no answer here has given: refused, or left to the provider; empty is refuse"`
 	FetchMedia    *string           `json:"fetch_media,omitempty" enum:",refuse,allow" doc:"Of images and documents by URL, for backends that take bytes alone: the gateway fetches them, from public addresses, or such backends are left out; empty is refuse"`
 	EngineFields  *[]string         `json:"engine_fields,omitempty" maxItems:"20" doc:"Members of a body that steer a self-run engine and that requests may have, such as priority; empty allows none"`
+	Hooks         *[]string         `json:"hooks,omitempty" maxItems:"20" doc:"Hooks that look into requests and answers, by name, in order; empty names none"`
 	Residency
 }
 
@@ -78,7 +79,7 @@ func planView(p *auth.Plan) Plan {
 		names := slices.Clone(p.EngineFields)
 		out.EngineFields = &names
 	}
-	out.Residency = residencyOf(p.Residency)
+	out.Residency, out.Hooks = residencyOf(p.Residency), hooksOf(p.Hooks)
 	if p.MaxWait > 0 {
 		s := p.MaxWait.String()
 		out.MaxWait = &s
@@ -285,6 +286,9 @@ func (a *API) createPlan(ctx context.Context, in *createPlanIn) (*planOut, error
 	if err := in.Body.PlanFields.apply(&p); err != nil {
 		return nil, err
 	}
+	if err := a.applyHooks(&p.Hooks, in.Body.Hooks); err != nil {
+		return nil, err
+	}
 	if !in.DryRun {
 		if err := a.o.Plans.CreatePlan(ctx, p); err != nil {
 			return nil, err
@@ -307,6 +311,9 @@ func (a *API) updatePlan(ctx context.Context, in *updatePlanIn) (*planOut, error
 		return nil, err
 	}
 	if err := in.Body.apply(&p); err != nil {
+		return nil, err
+	}
+	if err := a.applyHooks(&p.Hooks, in.Body.Hooks); err != nil {
 		return nil, err
 	}
 	if !in.DryRun {

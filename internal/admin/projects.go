@@ -27,6 +27,8 @@ type ProjectFields struct {
 	Limits Limits    `json:"limits,omitempty" doc:"Each replaces the plan's per_project of the same name"`
 
 	Translation *string `json:"translation,omitempty" enum:",strict,warn" doc:"In place of the tenant's; empty takes the tenant's"`
+
+	Hooks *[]string `json:"hooks,omitempty" maxItems:"20" doc:"Hooks that look into requests and answers, by name, after the tenant's; empty names none"`
 	Residency
 }
 
@@ -39,6 +41,7 @@ func projectView(p *auth.Project, o auth.Origin) Project {
 		names := words(p.Models)
 		out.Models = &names
 	}
+	out.Hooks = hooksOf(p.Hooks)
 	out.Limits, out.Residency, out.Translation = limitsOf(p.Limits), residencyOf(p.Residency), translationOf(p.Translation)
 	return out
 }
@@ -114,6 +117,9 @@ func (a *API) createProject(ctx context.Context, in *createProjectIn) (*projectO
 	if err := in.Body.ProjectFields.apply(&p); err != nil {
 		return nil, err
 	}
+	if err := a.applyHooks(&p.Hooks, in.Body.Hooks); err != nil {
+		return nil, err
+	}
 	t.Projects = append(slices.Clone(t.Projects), p)
 	if err := a.storeTenant(ctx, &t, in.DryRun, "project created"); err != nil {
 		return nil, err
@@ -134,6 +140,9 @@ func (a *API) updateProject(ctx context.Context, in *updateProjectIn) (*projectO
 		return nil, err
 	}
 	if err := in.Body.apply(&t.Projects[i]); err != nil {
+		return nil, err
+	}
+	if err := a.applyHooks(&t.Projects[i].Hooks, in.Body.Hooks); err != nil {
 		return nil, err
 	}
 	p := t.Projects[i]

@@ -120,6 +120,30 @@ func TestUnknownModelsAreWarnedOf(t *testing.T) {
 	}
 }
 
+// TestHooks names hooks of a plan, a tenant and a project, each once, and takes them away
+// again; one that is not configured changes nothing.
+func TestHooks(t *testing.T) {
+	b := newBench(t, func(o *Options) { o.HasHook = func(name string) bool { return name != "typo" } })
+	for _, target := range []string{"/admin/v1/plans/std", "/admin/v1/tenants/acme", "/admin/v1/tenants/acme/projects/web"} {
+		if text := b.do("PATCH", target, `{"hooks":["pii","moderation","pii"]}`, 200, nil); !strings.Contains(text, `"hooks":["pii","moderation"]`) {
+			t.Errorf("%s: %s", target, text)
+		}
+		if text := b.do("PATCH", target, `{"hooks":["pii","typo"]}`, 422, nil); !strings.Contains(text, "typo") || !strings.Contains(text, "not configured") {
+			t.Errorf("%s: %s", target, text)
+		}
+		if text := b.do("PATCH", target, `{}`, 200, nil); !strings.Contains(text, `"hooks":["pii","moderation"]`) {
+			t.Errorf("%s after a change of nothing: %s", target, text)
+		}
+		if text := b.do("PATCH", target, `{"hooks":[]}`, 200, nil); strings.Contains(text, `"hooks"`) {
+			t.Errorf("%s still has hooks: %s", target, text)
+		}
+	}
+	if text := b.do("POST", "/admin/v1/plans", `{"id":"checked","hooks":["pii"]}`, 201, nil); !strings.Contains(text, `"hooks":["pii"]`) {
+		t.Errorf("a new plan: %s", text)
+	}
+	b.do("POST", "/admin/v1/tenants", `{"id":"other","hooks":["typo"]}`, 422, nil)
+}
+
 func TestDryRunChangesNothing(t *testing.T) {
 	b := newBench(t)
 	before := b.do("GET", "/admin/v1/tenants", "", 200, nil) + b.do("GET", "/admin/v1/plans", "", 200, nil) + b.do("GET", "/admin/v1/tenants/acme/keys", "", 200, nil)

@@ -36,6 +36,8 @@ type TenantFields struct {
 	Translation *string `json:"translation,omitempty" enum:",strict,warn" doc:"In place of the plan's; empty takes the plan's"`
 	ForeignIDs  *string `json:"foreign_ids,omitempty" enum:",refuse,allow" doc:"In place of the plan's; empty takes the plan's"`
 	FetchMedia  *string `json:"fetch_media,omitempty" enum:",refuse,allow" doc:"In place of the plan's; empty takes the plan's"`
+
+	Hooks *[]string `json:"hooks,omitempty" maxItems:"20" doc:"Hooks that look into requests and answers, by name, after the plan's; empty names none"`
 	Residency
 }
 
@@ -55,6 +57,7 @@ func tenantView(t *auth.Tenant) Tenant {
 	}
 	out.Limits, out.Residency, out.Translation, out.ForeignIDs = limitsOf(t.Limits), residencyOf(t.Residency), translationOf(t.Translation), foreignOf(t.ForeignIDs)
 	out.FetchMedia = fetchOf(t.FetchMedia)
+	out.Hooks = hooksOf(t.Hooks)
 	if t.LimitsMode != nil {
 		mode := t.LimitsMode.String()
 		out.LimitsMode = &mode
@@ -217,6 +220,9 @@ func (a *API) createTenant(ctx context.Context, in *createTenantIn) (*tenantOut,
 	if err := in.Body.TenantFields.apply(&t); err != nil {
 		return nil, err
 	}
+	if err := a.applyHooks(&t.Hooks, in.Body.Hooks); err != nil {
+		return nil, err
+	}
 	if err := a.knownPlan(ctx, t.Plan); err != nil {
 		return nil, err
 	}
@@ -241,6 +247,9 @@ func (a *API) updateTenant(ctx context.Context, in *updateTenantIn) (*tenantOut,
 		return nil, err
 	}
 	if err := in.Body.apply(&t); err != nil {
+		return nil, err
+	}
+	if err := a.applyHooks(&t.Hooks, in.Body.Hooks); err != nil {
 		return nil, err
 	}
 	if err := a.knownPlan(ctx, t.Plan); err != nil {

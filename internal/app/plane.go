@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"sluice"
@@ -12,6 +13,7 @@ import (
 	"sluice/internal/auth"
 	"sluice/internal/auth/jwt"
 	"sluice/internal/engine"
+	"sluice/internal/hook"
 	"sluice/internal/store"
 	"sluice/internal/telemetry"
 )
@@ -77,6 +79,9 @@ func (a *App) adminOptions(db *store.DB, hasher auth.Hasher) admin.Options {
 		HasModel: func(name string) bool {
 			_, ok := a.snapshot.Load().Table.Models[sluice.ModelID(name)]
 			return ok
+		},
+		HasHook: func(name string) bool {
+			return slices.ContainsFunc(a.snapshot.Load().Hooks, func(s hook.Spec) bool { return s.Name == name })
 		},
 		Metrics: a.metrics.Handler(), OpenMetrics: a.settings.OpenMetrics, Build: admin.ReadBuild(), Log: a.log,
 	}

@@ -19,13 +19,14 @@ type projectFields struct {
 	Name  *string  `help:"A name for humans."`
 	Model []string `help:"Allowed public model names, of those that the tenant is allowed." placeholder:"MODEL"`
 	residencyFlags
-	Translation *string `enum:",strict,warn" help:"In place of the tenant's: strict or warn; empty takes the tenant's." placeholder:"MODE"`
+	Translation *string  `enum:",strict,warn" help:"In place of the tenant's: strict or warn; empty takes the tenant's." placeholder:"MODE"`
+	Hooks       []string `name:"hooks" help:"Hooks that look into requests and answers, by name, after the tenant's; none removes all." placeholder:"HOOK"`
 
 	Limit map[string]string `mapsep:"," help:"Replaces the plan's per-project limit of the same name; none lifts it, default takes the plan's." placeholder:"NAME=AMOUNT"`
 }
 
 func (f *projectFields) fields() admin.ProjectFields {
-	return admin.ProjectFields{Name: f.Name, Models: names(f.Model), Limits: limitsFlag(f.Limit), Translation: f.Translation, Residency: f.residency()}
+	return admin.ProjectFields{Name: f.Name, Models: names(f.Model), Limits: limitsFlag(f.Limit), Translation: f.Translation, Hooks: names(f.Hooks), Residency: f.residency()}
 }
 
 // ofTenant is the tenant whose projects or keys are meant.
@@ -63,7 +64,7 @@ func (c *projectListCmd) Run(ctx context.Context, env *Env) error {
 }
 
 func projectView(p *admin.Project) view {
-	return view{data: p, columns: fieldColumns, rows: pairs("project", p.ID, "name", deref(p.Name), "models", join(p.Models), "regions", join(p.Regions), "providers", join(p.Providers), "risk", deref(p.Risk), "limits", limitsText(p.Limits), "translation", deref(p.Translation), "declared", p.Declared)}
+	return view{data: p, columns: fieldColumns, rows: pairs("project", p.ID, "name", deref(p.Name), "models", join(p.Models), "regions", join(p.Regions), "providers", join(p.Providers), "risk", deref(p.Risk), "limits", limitsText(p.Limits), "translation", deref(p.Translation), "hooks", join(p.Hooks), "declared", p.Declared)}
 }
 
 type oneProject struct {

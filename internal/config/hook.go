@@ -193,7 +193,7 @@ func (l *linter) hooks() {
 	for _, name := range sorted(l.c.Hooks) {
 		path := join("hooks", name)
 		if !used[name] {
-			l.warn(path, "name it in hooks of a plan, tenant, project or model, or remove it", "no request goes through the hook")
+			l.warn(path, "name it in hooks of a plan, tenant, project or model, here or through the API, or remove it", "nothing in this file names the hook")
 		}
 		if u, err := url.Parse(l.c.Hooks[name].URL); err == nil && u.Scheme == "http" && !private(u.Hostname()) {
 			l.warn(join(path, "url"), "write https://", "the texts of requests and answers travel unencrypted")
