@@ -50,6 +50,32 @@
 // spent makes it wait where its window ends before the deadline. Anything else that a
 // request can end with is the line's result. At the deadline, what has none expires.
 //
+// # Pace
+//
+// A worker runs so many lines of a job, of a tenant and in all at a time (Bounds), and
+// the line that begins next is of the tenant that has the fewest in flight for its weight.
+// They are of class batch, so that a pool gives them what other classes leave idle and
+// their share of it. A refusal pauses the job, for what it says and 15 s at most, and lets
+// half as many of its lines run at a time; each answer lets one more.
+//
+// The rate of a job is what of it has ended over the last 5 minutes, by whichever worker;
+// its finish is predicted at that rate. Each hundredth of the window, but no more often
+// than every 10 s, its urgency is decided anew:
+//
+//	up    the prediction is later than nine tenths of the time that is left, or no line
+//	      has ended and a quarter of the window has gone
+//	down  it is sooner than half of the time that is left
+//
+// A relaxed job has Bounds.Lines lines in flight, a pressed one twice and an urgent one four times
+// as many; those of an urgent job are of class standard, if the plan lets the key ask for
+// that.
+//
+// # Memory
+//
+// A worker keeps of a file one chunk, of lines in flight their bodies (64 MB together),
+// of answers what is not posted yet, which is no more than the lines in flight, and of a
+// job that is checked 24 bytes a line.
+//
 // # What it does not do
 //
 // It knows no HTTP: faces do. It decides neither what a request costs nor when it runs:

@@ -6,6 +6,7 @@
 // middle of it, after it, before or after an fsync. TestLongStreams does so where
 // checkpoints and the journal's segments have come and gone. TestPowerLoss takes
 // away what was not synced as well, also from a disk whose fsyncs are slow.
+// TestBatchKilled does so to a gateway that works at a batch.
 // TestRestart times a start with 100,000 open holds.
 //
 // At random moments it is the binary that dies. At steps of the journal it is
@@ -14,6 +15,7 @@
 // no switch for that.
 //
 // SLUICE_CRASH_ROUNDS is how often each loop kills (10), SLUICE_CRASH_HOLDS how many
-// holds are open (100,000), SLUICE_CRASH_SEED makes a run's choices those of
+// holds are open (100,000), SLUICE_CRASH_LINES how many lines its batch has (100),
+// SLUICE_CRASH_SEED makes a run's choices those of
 // another.
 package crash

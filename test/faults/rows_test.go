@@ -267,6 +267,10 @@ var rows = []row{
 		[]string{here + "TestFault_D2_StopWhileTheStoreIsLocked"},
 	},
 	{
+		"L4", "a line of a batch that two workers answer: one was paused beyond its lease, or its process was killed", "one result of each line, none lost", "the attempt of the line's result is the tenant's; the other's entry says `voided_dup`, shows its cost, and is in no sum",
+		[]string{"internal/jobs.TestFault_L4_a_line_that_two_workers_answer", "internal/jobs.TestCase_cC3_two_workers_and_a_crash", "test/crash.TestBatchKilled"},
+	},
+	{
 		"T1", "wall clock set by ±1 s, −1 h, ±1 day, 1 year", "no bucket refills, no hold, wait or cool-down ends by it, and no queue changes its order; a clock set forward opens the next window of a budget once, set back it opens none", "in the window of the arrival",
 		[]string{"internal/engine.TestFault_T1_ClockSetRefillsNothing", "internal/engine.TestFault_T1_ClockSetExpiresNothing", "internal/engine.TestFault_T1_ClockSetAndBudgets", "internal/engine.TestFault_T1_ClockSetKeepsTheQueue", "internal/quota.TestTimeNeverGoesBack"},
 	},
