@@ -26,7 +26,7 @@ var layers = []struct {
 }{
 	{"vocabulary", false, []string{""}},
 	{"cores", true, []string{"byname", "quota", "demand", "sched", "route", "estimate", "price", "engine", "fleet", "capacity"}},
-	{"machinery", true, []string{"admit", "exchange", "dialect", "wire", "upstream", "egress", "socket", "fetch", "catalog", "ledger", "auth", "store", "versions", "stateful", "dryrun", "rounds", "scrape", "probe", "hook", "jobs", "answer"}},
+	{"machinery", true, []string{"admit", "exchange", "dialect", "wire", "upstream", "egress", "socket", "fetch", "catalog", "ledger", "auth", "store", "versions", "stateful", "dryrun", "rounds", "scrape", "probe", "hook", "jobs", "answer", "cache"}},
 	{"faces", false, []string{"proxy", "admin", "replay", "calibrate", "fakellm", "tabletop"}},
 	{"assembly: config and telemetry", false, []string{"config", "telemetry"}},
 	{"assembly: app", false, []string{"app"}},
@@ -86,6 +86,7 @@ var thirdParty = []string{
 	"github.com/jackc/pgx/v5",
 	"github.com/pressly/goose/v3",
 	"github.com/prometheus/client_golang",
+	"github.com/redis/go-redis/v9",
 	"github.com/tiktoken-go/tokenizer",
 	"golang.org/x/oauth2",
 	"golang.org/x/sys",

@@ -26,7 +26,6 @@ type Reason uint8
 // The reasons. They are appended to, never renamed.
 const (
 	ReasonNone Reason = iota // completed
-
 	// Refused: the request itself.
 	InvalidRequest
 	BodyTooLarge
@@ -38,19 +37,16 @@ const (
 	MethodNotAllowed
 	CapabilityMissing // no backend of the model can do what is asked
 	Unpriced          // the model has no price and the policy is to refuse
-
 	// Refused: the caller.
 	Unauthenticated
 	KeyExpired
 	KeyRevoked
 	PermissionDenied
-
 	// Refused: limits of the caller.
 	RateLimited        // requests or tokens per time
 	ConcurrencyLimited // calls or KV tokens in flight
 	BudgetSpent
 	BudgetHeld // the budget is held by requests in flight
-
 	// Refused or expired: scarce capacity.
 	QueueFull
 	QueueTimeout  // waited as long as it may
@@ -58,11 +54,9 @@ const (
 	NoBackend     // no healthy backend
 	ShuttingDown
 	LedgerBusy // hard spend cannot be recorded now
-
 	// The client left.
 	ClientGone
 	ClientStalled // reads too slowly
-
 	// The upstream failed.
 	UpstreamConnect
 	UpstreamTLS
@@ -75,7 +69,6 @@ const (
 	UpstreamMalformed // not what its dialect allows
 	UpstreamTooLarge  // an event or body beyond the bound
 	UpstreamRedirect
-
 	// The gateway failed.
 	HoldExpired // no activity until the reservation ran out
 	Lost        // the process died while the attempt ran
@@ -92,14 +85,12 @@ const (
 
 var reasonNames = []string{
 	"", "invalid_request", "body_too_large", "body_timeout", "never_fits", "model_not_found", "model_not_allowed", "not_found",
-	"method_not_allowed", "capability_missing", "unpriced",
-	"unauthenticated", "key_expired", "key_revoked", "permission_denied",
-	"rate_limited", "concurrency_limited", "budget_spent", "budget_held",
-	"queue_full", "queue_timeout", "deadline_unmet", "no_backend", "shutting_down", "ledger_busy",
-	"client_gone", "client_stalled",
-	"upstream_connect", "upstream_tls", "upstream_refused", "upstream_limited", "upstream_error", "upstream_timeout",
-	"upstream_stalled", "upstream_truncated", "upstream_malformed", "upstream_too_large", "upstream_redirect",
-	"hold_expired", "lost", "internal_error", "not_ready", "budget", "lost_race", "displaced", "untranslatable", "hook_refused", "hook_failed",
+	"method_not_allowed", "capability_missing", "unpriced", "unauthenticated", "key_expired", "key_revoked", "permission_denied",
+	"rate_limited", "concurrency_limited", "budget_spent", "budget_held", "queue_full", "queue_timeout", "deadline_unmet", "no_backend",
+	"shutting_down", "ledger_busy", "client_gone", "client_stalled", "upstream_connect", "upstream_tls", "upstream_refused",
+	"upstream_limited", "upstream_error", "upstream_timeout", "upstream_stalled", "upstream_truncated", "upstream_malformed",
+	"upstream_too_large", "upstream_redirect", "hold_expired", "lost", "internal_error", "not_ready", "budget", "lost_race", "displaced",
+	"untranslatable", "hook_refused", "hook_failed",
 }
 
 func (r Reason) String() string                { return enumText(reasonNames, r) }

@@ -38,6 +38,11 @@ type Policy struct {
 	WarnDropped   bool      // what a translation between dialects leaves out is told; else it refuses the request
 	JournalSync   bool      // wait for the journal's fsync before the dial
 
+	// How answers are kept and given again to the same request: for how many nanoseconds (0: they are not), and for what percentage of
+	// what their usage would cost. Only of requests that ask for it; of each end user by itself; without joining those in flight.
+	CacheTTL, CachePercent               int64
+	CacheAsked, CachePerUser, CacheApart bool
+
 	// Limits by scope. Those of ScopeModel and ScopeFleet come from the configuration and are
 	// empty here. ScopeTenantModel applies to each model by itself, unless ByModel names it.
 	Limits  [NumScopes][]Limit

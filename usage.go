@@ -69,11 +69,12 @@ const (
 	UsageReported                     // the provider's final figures
 	UsageDrained                      // likewise, of an answer that was read to its end after its client had left
 	UsageTimed                        // estimated, and of what nobody saw by the time that it had
+	UsageCached                       // nothing: the answer was kept, or is that of the same request in flight
 )
 
 var (
-	usageSourceNames = []string{"none", "estimated", "counted", "reported", "drained", "estimated_time"}
-	trust            = [...]uint8{UsageTimed: 1, UsageEstimated: 2, UsageCounted: 3, UsageDrained: 4, UsageReported: 5} // the least first
+	usageSourceNames = []string{"none", "estimated", "counted", "reported", "drained", "estimated_time", "cached"}
+	trust            = [...]uint8{UsageTimed: 1, UsageEstimated: 2, UsageCounted: 3, UsageDrained: 4, UsageReported: 5, UsageCached: 6} // the least first
 )
 
 // Final reports whether the figures are the provider's last word.

@@ -56,6 +56,7 @@ func New(o Options) (*API, error) {
 	a.registerCapacity(api)
 	a.registerRoutes(api)
 	a.registerVersions(api)
+	a.registerCache(api)
 	describeProblems(api.OpenAPI())
 	doc, err := api.OpenAPI().MarshalJSON()
 	if err != nil {

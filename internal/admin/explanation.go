@@ -42,7 +42,7 @@ type Charge struct {
 	ToolCalls       int64                    `json:"tool_calls,omitempty"`
 	WebSearches     int64                    `json:"web_searches,omitempty"`
 	Units           int64                    `json:"units,omitempty" doc:"What the operation is billed by beside tokens: images, seconds of audio, characters or searches"`
-	Source          string                   `json:"usage_source" enum:"none,estimated,estimated_time,counted,drained,reported"`
+	Source          string                   `json:"usage_source" enum:"none,estimated,estimated_time,counted,drained,reported,cached"`
 	Anomalous       bool                     `json:"anomalous,omitempty"`
 	ServiceTier     string                   `json:"service_tier,omitempty"`
 	Cost            string                   `json:"cost"`

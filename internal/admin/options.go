@@ -92,6 +92,7 @@ type Options struct {
 	Reload func(ctx context.Context, by Reload) (Reloaded, error)
 	// Routing shows and changes routes, and goes back to earlier versions.
 	Routing Routing
+	Cache   OutputCache // of answers
 
 	Metrics     http.Handler // nil: no /metrics
 	OpenMetrics bool         // /metrics needs no token

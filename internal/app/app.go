@@ -18,6 +18,7 @@ import (
 	"sluice/internal/admit"
 	"sluice/internal/auth"
 	"sluice/internal/auth/jwt"
+	"sluice/internal/cache"
 	"sluice/internal/catalog"
 	"sluice/internal/config"
 	"sluice/internal/egress"
@@ -76,6 +77,7 @@ type App struct {
 	state     *stateful.Keeper
 	inspector *hook.Inspector
 	desk      *jobs.Desk
+	answers   *cache.Cache
 	proxy     *proxy.Proxy
 	store     lateStore
 	settings  config.Settings // what the process was started with; most of it stays in force

@@ -134,8 +134,12 @@ func (a *App) setup(ctx context.Context) error {
 		requests.Log(&ended)
 	}
 	a.openDesk(exchanges.Run, table, log, snapshot.Batch)
+	a.answers, err = a.openCache(exchanges, dialer)
+	if err != nil {
+		return err
+	}
 	a.proxy = proxy.New(proxy.Options{
-		Run: exchanges.Run, Identify: a.identify, Table: table, Look: a.gate.Look, Log: log,
+		Run: a.answers.Run, Identify: a.identify, Table: table, Look: a.gate.Look, Log: log,
 		Ready:   a.ready.Load,
 		Panic:   hooks.Exchange().Panic,
 		MaxBody: settings.BodyLimit, KeepAliveAfter: settings.KeepaliveAfter,

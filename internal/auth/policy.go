@@ -34,6 +34,7 @@ func policyOf(p *Plan, t *Tenant, project *Project, k *Key) *sluice.Policy {
 	out.WarnDropped, out.ForeignState = warns(p.Translation, t.Translation), allowsForeign(p.ForeignIDs, t.ForeignIDs)
 	out.FetchMedia = fetches(p.FetchMedia, t.FetchMedia)
 	out.Hooks = together(p.Hooks, t.Hooks)
+	cachesBy(out, p.OutputCache, t.OutputCache)
 	where := p.Residency.narrow(t.Residency)
 	out.InputCeiling, out.OutputCeiling = lower(p.InputCeiling, k.InputCeiling), lower(p.OutputCeiling, k.OutputCeiling)
 	if t.LimitsMode != nil {
@@ -209,12 +210,12 @@ func (ps *policies) intern(p *sluice.Policy) *sluice.Policy {
 // when their encodings are: every variable part stands behind its length.
 func encodePolicy(b []byte, p *sluice.Policy) []byte {
 	b = appendText(b, string(p.Plan))
-	b = append(b, byte(p.Class), byte(p.Mode), byte(p.Risk), flag(p.HardSpend), flag(p.Budget402), flag(p.WarnDropped), flag(p.ForeignState), flag(p.FetchMedia), flag(p.JournalSync))
+	b = append(b, byte(p.Class), byte(p.Mode), byte(p.Risk), flag(p.HardSpend), flag(p.Budget402), flag(p.WarnDropped), flag(p.ForeignState), flag(p.FetchMedia), flag(p.JournalSync), flag(p.CacheAsked), flag(p.CachePerUser), flag(p.CacheApart))
 	b = binary.AppendUvarint(b, uint64(len(p.Classes)))
 	for _, c := range p.Classes {
 		b = append(b, byte(c))
 	}
-	for _, v := range []int64{p.Weight, p.MaxWait, int64(p.MaxOutput), int64(p.InputCeiling), int64(p.OutputCeiling)} {
+	for _, v := range []int64{p.Weight, p.MaxWait, int64(p.MaxOutput), int64(p.InputCeiling), int64(p.OutputCeiling), p.CacheTTL, p.CachePercent} {
 		b = binary.AppendVarint(b, v)
 	}
 	b = appendTexts(b, p.Models)

@@ -164,6 +164,11 @@ func TestEncodePolicySeesEveryField(t *testing.T) {
 		"WarnDropped":   func(p *sluice.Policy) { p.WarnDropped = true },
 		"ForeignState":  func(p *sluice.Policy) { p.ForeignState = true },
 		"JournalSync":   func(p *sluice.Policy) { p.JournalSync = true },
+		"CacheTTL":      func(p *sluice.Policy) { p.CacheTTL = 9 },
+		"CachePercent":  func(p *sluice.Policy) { p.CachePercent = 9 },
+		"CacheAsked":    func(p *sluice.Policy) { p.CacheAsked = true },
+		"CachePerUser":  func(p *sluice.Policy) { p.CachePerUser = true },
+		"CacheApart":    func(p *sluice.Policy) { p.CacheApart = true },
 		"Limits":        func(p *sluice.Policy) { p.Limits[2] = []sluice.Limit{{}} },
 		"ByModel":       func(p *sluice.Policy) { p.ByModel = map[sluice.ModelID][]sluice.Limit{"m": nil} },
 	}

@@ -84,6 +84,8 @@ type Plan struct {
 	FetchMedia  FetchMedia  `json:"fetch_media,omitempty"` // empty is refuse
 	Hooks       []string    `json:"hooks,omitempty"`       // that look into requests and answers, by name, in order
 
+	OutputCache *OutputCache `json:"output_cache,omitempty"` // nil keeps no answers
+
 	EngineFields []string `json:"engine_fields,omitempty"` // members of wire.EngineFields that requests may have
 
 	Residency
@@ -126,11 +128,12 @@ type Tenant struct {
 	Limits    []sluice.Limit   `json:"limits,omitempty"`    // each replaces the plan's of the same dimension and window; Unlimited lifts it
 	Projects  []Project        `json:"projects,omitempty"`  // DefaultProject exists without being listed
 
-	LimitsMode  *sluice.LimitMode `json:"limits_mode,omitempty"` // in place of the plan's
-	Translation Translation       `json:"translation,omitempty"` // in place of the plan's
-	ForeignIDs  ForeignIDs        `json:"foreign_ids,omitempty"` // in place of the plan's
-	FetchMedia  FetchMedia        `json:"fetch_media,omitempty"` // in place of the plan's
-	Hooks       []string          `json:"hooks,omitempty"`       // after the plan's
+	LimitsMode  *sluice.LimitMode `json:"limits_mode,omitempty"`  // in place of the plan's
+	Translation Translation       `json:"translation,omitempty"`  // in place of the plan's
+	ForeignIDs  ForeignIDs        `json:"foreign_ids,omitempty"`  // in place of the plan's
+	FetchMedia  FetchMedia        `json:"fetch_media,omitempty"`  // in place of the plan's
+	Hooks       []string          `json:"hooks,omitempty"`        // after the plan's
+	OutputCache *OutputCache      `json:"output_cache,omitempty"` // in place of the plan's
 
 	Residency
 

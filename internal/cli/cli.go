@@ -41,6 +41,7 @@ type root struct {
 	Status  statusCmd  `cmd:"" help:"What waits, what runs, what is broken. Exits 6 when degraded."`
 	Ledger  ledgerCmd  `cmd:"" help:"The ledger."`
 	Backend backendCmd `cmd:"" help:"Backends and their credentials: what is out, drain and undrain, enable."`
+	Cache   cacheCmd   `cmd:"" help:"Kept answers: what there is, and purging it."`
 	Hook    hookCmd    `cmd:"" help:"Hooks, which look into requests and answers."`
 	Auth    authCmd    `cmd:"" help:"Signed tokens that are taken in the place of keys."`
 	Config  configCmd  `cmd:"" help:"The configuration."`

@@ -37,7 +37,8 @@ type Snapshot struct {
 	Settings Settings
 	State    StateBounds
 	Batch    jobs.Bounds
-	Warnings Problems // what is questionable; none stops the gateway
+	Groups   map[sluice.TenantID]string // in which tenants share their kept answers
+	Warnings Problems                   // what is questionable; none stops the gateway
 }
 
 // Settings are the values that belong to the process.
@@ -53,6 +54,7 @@ type Settings struct {
 	LogJSON             bool
 	Pepper              sluice.Secret // of auth.NewHasher
 	KeyPoll, StaleMax   time.Duration // of auth.KeeperOptions
+	Cache               CacheSettings
 }
 
 // Fixed lists the settings, by their path, in which s differs from those that a
@@ -76,6 +78,7 @@ func (s Settings) Fixed(old Settings) []string {
 		{"keys.pepper", s.Pepper != old.Pepper},
 		{"keys.poll", s.KeyPoll != old.KeyPoll},
 		{"keys.stale_max", s.StaleMax != old.StaleMax},
+		{"cache", s.Cache != old.Cache},
 	} {
 		if f.changed {
 			out = append(out, f.path)
@@ -118,6 +121,7 @@ func Compile(c *Config, o CompileOptions) (*Snapshot, error) {
 		Settings: c.settings(),
 		State:    c.State.bounds(),
 		Batch:    c.Batch.bounds(),
+		Groups:   c.Cache.groups(),
 	}}
 	for _, name := range sorted(c.Pools) {
 		b.pool(name, c.Pools[name])
@@ -168,6 +172,7 @@ func (c *Config) settings() Settings {
 		LameDuck: time.Duration(c.LameDuck), Drain: time.Duration(c.Drain),
 		LogLevel: slog.Level(c.Log.Level), LogJSON: c.Log.Format == "json",
 		Pepper: reveal(c.Keys.Pepper), KeyPoll: time.Duration(c.Keys.Poll), StaleMax: time.Duration(c.Keys.StaleMax),
+		Cache: c.Cache.settings(),
 	}
 }
 

@@ -24,6 +24,7 @@ type Config struct {
 	Auth           Auth     `json:"auth,omitzero" jsonschema:"who is let in beside keys: bearers of signed tokens"`
 	State          State    `json:"state,omitzero" jsonschema:"what is remembered of what providers keep between requests: containers, files, stored answers, by their ids"`
 	Batch          Batch    `json:"batch,omitzero" jsonschema:"files and batches: how much of them a tenant may have, and how many of their lines run at a time"`
+	Cache          Cache    `json:"cache,omitzero" jsonschema:"where answers are kept, for plans and tenants with output_cache"`
 
 	Region  string             `json:"region,omitempty" jsonschema:"where the gateway stands, for locality: {prefer: local}"`
 	Regions map[string]*Region `json:"regions,omitempty" jsonschema:"what each region has to spare for requests that are at home in another, by name"`
@@ -65,6 +66,7 @@ func (c *Config) setDefaults() {
 	c.Breaker.setDefaults()
 	c.State.setDefaults()
 	c.Batch.setDefaults()
+	c.Cache.setDefaults()
 }
 
 // Admin is the admin plane.
@@ -262,6 +264,8 @@ type Plan struct {
 	ForeignIDs  ForeignIDs  `json:"foreign_ids,omitempty" jsonschema:"of requests that refer to what a provider keeps, by an id that no answer here has given, or that is forgotten. refuse: as if it did not exist; allow: the provider decides, for a tenant that has its account to itself"`
 	FetchMedia  FetchMedia  `json:"fetch_media,omitempty" jsonschema:"of requests with an image or a document by its URL, where a backend takes bytes alone. refuse: such backends are left out; allow: the gateway fetches it, from public addresses, bounded, and sends its bytes"`
 
+	OutputCache *OutputCache `json:"output_cache,omitempty" jsonschema:"keep answers, and give them again to the same request; none are kept if left out"`
+
 	EngineFields []EngineField `json:"engine_fields,omitempty" jsonschema:"members of a body that steer an engine that you run, and that requests may have: priority, request_id, rid, chat_template, chat_template_kwargs, logits_processors, kv_transfer_params, cache_salt (unless the pool sets one), truncate_prompt_tokens, mm_processor_kwargs, vllm_xargs; none if left out"`
 }
 
@@ -313,6 +317,8 @@ type Tenant struct {
 	ForeignIDs  ForeignIDs  `json:"foreign_ids,omitempty" jsonschema:"in place of the plan's"`
 	FetchMedia  FetchMedia  `json:"fetch_media,omitempty" jsonschema:"in place of the plan's"`
 	Hooks       []string    `json:"hooks,omitempty" jsonschema:"names of hooks, after the plan's"`
+
+	OutputCache *OutputCache `json:"output_cache,omitempty" jsonschema:"in place of the plan's"`
 	Residency
 	Projects map[string]*Project `json:"projects,omitempty" jsonschema:"its projects; default exists without being declared"`
 	Keys     map[string]*Key     `json:"keys,omitzero" jsonschema:"its keys, by a name for humans"`

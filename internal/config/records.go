@@ -20,7 +20,7 @@ func (c *Config) records(h auth.Hasher) auth.Records {
 		out := auth.Tenant{
 			ID: sluice.TenantID(name), Name: t.Name, Plan: sluice.PlanID(t.Plan), Suspended: t.Suspended,
 			Models: modelIDs(t.Models), Limits: slices.Clone(t.Limits), Residency: t.Residency.record(), Origin: c.origin(path),
-			Translation: auth.Translation(t.Translation), ForeignIDs: auth.ForeignIDs(t.ForeignIDs), FetchMedia: auth.FetchMedia(t.FetchMedia), Hooks: slices.Clone(t.Hooks),
+			Translation: auth.Translation(t.Translation), ForeignIDs: auth.ForeignIDs(t.ForeignIDs), FetchMedia: auth.FetchMedia(t.FetchMedia), Hooks: slices.Clone(t.Hooks), OutputCache: t.OutputCache.record(),
 		}
 		if t.LimitsMode != "" {
 			mode := t.LimitsMode.mode()
@@ -53,7 +53,7 @@ func (c *Config) planRecord(name string, p *Plan) auth.Plan {
 		Limits: p.Limits.top(), PerProject: p.PerProject.top(), PerKey: p.PerKey.top(),
 		PerUser: p.PerUser.top(), PerRun: Limits(p.PerRun).top(), LimitsMode: p.LimitsMode.mode(),
 		InputCeiling: sluice.Tokens(p.InputCeiling), OutputCeiling: sluice.Tokens(p.OutputCeiling),
-		Residency: p.Residency.record(), Hooks: slices.Clone(p.Hooks), Origin: c.origin(join("plans", name)),
+		Residency: p.Residency.record(), Hooks: slices.Clone(p.Hooks), OutputCache: p.OutputCache.record(), Origin: c.origin(join("plans", name)),
 	}
 	for _, f := range p.EngineFields {
 		out.EngineFields = append(out.EngineFields, string(f))

@@ -137,6 +137,8 @@ func typeSchemas() map[reflect.Type]*jsonschema.Schema {
 		reflect.TypeFor[Translation]():  words(Translation("").words()...),
 		reflect.TypeFor[ForeignIDs]():   words(ForeignIDs("").words()...),
 		reflect.TypeFor[FetchMedia]():   words(FetchMedia("").words()...),
+		reflect.TypeFor[CacheStore]():   words(CacheStore("").words()...),
+		reflect.TypeFor[CacheFor]():     words(CacheFor("").words()...),
 		reflect.TypeFor[Limits]():       limits,
 		reflect.TypeFor[RunLimits]():    run,
 		reflect.TypeFor[Price]():        {AnyOf: []*jsonschema.Schema{words("free"), rates, units}},

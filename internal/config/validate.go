@@ -48,6 +48,7 @@ func (v *validator) validate() {
 	v.auth()
 	v.state()
 	v.batch()
+	v.cache()
 	v.retries()
 	v.breaker()
 	for _, name := range sorted(v.c.Providers) {

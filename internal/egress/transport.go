@@ -67,3 +67,8 @@ func (d *Dialer) Transport(o TransportOptions) *http.Transport {
 func (d *Dialer) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
 	return d.dial(ctx, network, addr, TransportOptions{})
 }
+
+// DialWith is DialContext under other bounds, for what the operator's configuration names.
+func (d *Dialer) DialWith(ctx context.Context, network, addr string, o TransportOptions) (net.Conn, error) {
+	return d.dial(ctx, network, addr, o)
+}

@@ -50,7 +50,8 @@ type Verdict struct {
 	Position  int           // requests ahead of it in that queue
 	Wait      time.Duration // predicted; 0 if it starts at once or nothing is known yet
 	Policy    string        // version of the routing table that decided
-	Limits    []LimitState  // on a refusal, the caller's counters; else empty: the Grant has them
+	Limits    []LimitState  // on a refusal, and of Take, the caller's counters; else empty: the Grant has them
+	Would     *sluice.Error // of Take, why it would have been refused, were the limit not a shadow; else nil
 	// Candidates is, on a refusal since no pool serves the request, why each backend was
 	// left out, of mostLeftOut at most.
 	Candidates []Candidate

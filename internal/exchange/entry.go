@@ -193,6 +193,7 @@ func (t *turn) detail(a *attempt) []byte {
 		b = append(b, `,"hooks":`...)
 		b = t.hooks.AppendJSON(b)
 	}
+	b = append(b, t.served...)
 	if p := t.r.Principal.Policy; p != nil {
 		b = appendTexts(b, "regions", p.Regions)
 		b = appendTexts(b, "providers", p.Providers)

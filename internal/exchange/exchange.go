@@ -89,7 +89,7 @@ func (x *Exchange) Run(ctx context.Context, r *Request, c Client) (res Result) {
 	}
 	defer t.x.drains.leave(t)
 	defer t.recovered(&res)
-	defer func() { res.Risk = t.risk() }()
+	defer func() { res.Risk, res.Altered = t.risk(), t.hooks.Altered() }()
 	if t.stored() {
 		if e := t.recall(ctx); e != nil {
 			return t.refused(e, &admit.Refused{})
@@ -145,6 +145,7 @@ type turn struct {
 	shadow *route.Shadow // whose copy this is; nil if it is what a client asks
 	copied []copied      // of the shadows whose turn it was
 	later  *later        // its response, where that is made after the request is over; nil if it is not
+	served []byte        // what the detail tells of an answer that needed no backend
 
 	last     *attempt      // the one that runs or ran last
 	head     *Head         // of last

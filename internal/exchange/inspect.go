@@ -19,6 +19,10 @@ func (t *turn) inspect(ctx context.Context) *sluice.Error {
 	if t.x.o.Inspect == nil {
 		return nil
 	}
+	if l := t.r.looked; l != nil {
+		t.hooks, t.policy = l.hooks, l.policy
+		return l.refusal
+	}
 	r, p := t.r, t.r.Principal.Policy
 	table := t.x.o.Table()
 	var own, model []string

@@ -30,7 +30,23 @@ type Request struct {
 	MaxWait   time.Duration    // 0 does not queue, negative leaves it to plan and pool
 	ShadowOf  sluice.RequestID // the request that this is a copy of, empty if a client asks for it
 	Free      bool             // costs nothing and counts as a request alone (count_tokens)
+	Cache     Wish             // what it asks of the output cache
+
+	looked *looked // what hooks have said of it, where Inspect has asked them
 }
+
+// Wish is what a request asks of the output cache: a word of sluice-cache.
+type Wish string
+
+// The wishes. Empty is what the policy says.
+const (
+	WishUse     Wish = "use"     // a kept answer will do, and this one may be kept
+	WishBypass  Wish = "bypass"  // neither
+	WishRefresh Wish = "refresh" // a new answer, which may be kept in place of the old one
+)
+
+// Wishes are all that can be asked for.
+var Wishes = [...]Wish{WishUse, WishBypass, WishRefresh}
 
 // Head is what is known of an answer when its first byte is delivered.
 type Head struct {
@@ -41,6 +57,7 @@ type Head struct {
 	Dropped  string // for sluice-dropped, empty if nothing was changed
 	Type     string // of an answer in one piece; empty is JSON
 	Sequence int64  // that the next event has, in streams that number them
+	Cache    string // for sluice-cache, empty if the output cache has nothing to do with it
 }
 
 // Runner takes one request to its result and delivers the answer to its client on the
@@ -86,6 +103,10 @@ type Result struct {
 	Risk  sluice.Risk  // its label
 
 	BodyKept bool // something may still read the request's body
+
+	// Altered says that hooks have changed the answer, or that one let it pass that could
+	// not be asked: it is not to be given to others.
+	Altered bool
 }
 
 // Hooks are told what happened. Nil fields are silent. They run on Run's

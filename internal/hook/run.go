@@ -52,6 +52,17 @@ func (r *Run) Request(ctx context.Context, body []byte) ([]byte, error) {
 // Answers reports whether hooks look into the answer.
 func (r *Run) Answers() bool { return r != nil && len(r.at(AnswerStages)) > 0 }
 
+// Altered reports whether an answer was redacted, or a request or an answer was let pass
+// without the verdict of a hook that could not be asked.
+func (r *Run) Altered() bool {
+	for _, d := range r.Decisions() {
+		if d.Verdict == Failed || d.Verdict == Redact && d.Stage != AtRequest {
+			return true
+		}
+	}
+	return r != nil && len(r.log) == maxDecisions // there may be more than is recorded
+}
+
 // Answer asks the hooks of an answer in one piece, those of streams' events too: there
 // are none. It is as Request is.
 func (r *Run) Answer(ctx context.Context, about Reply, body []byte) ([]byte, error) {

@@ -26,10 +26,11 @@ const (
 	hDropped   = "Sluice-Dropped"
 	hReason    = "Sluice-Reason"
 	hKey       = "Idempotency-Key"
+	hCache     = "Sluice-Cache"
 )
 
 // requestHeaders are those of a request that have an effect.
-var requestHeaders = []string{hClass, hMaxWait, hTask, hLabels, hRisk, hRun, hRunLimits, hSession}
+var requestHeaders = []string{hClass, hMaxWait, hTask, hLabels, hRisk, hRun, hRunLimits, hSession, hCache}
 
 // ownPrefix is that of the headers that are this gateway's alone.
 const ownPrefix = "Sluice-"
@@ -122,6 +123,11 @@ func (c *call) request(body []byte) (*exchange.Request, error) {
 	}
 	if req.Risk, err = c.risk(); err != nil {
 		return nil, err
+	}
+	if v := h[hCache]; len(v) > 0 {
+		if req.Cache = exchange.Wish(v[0]); !slices.Contains(exchange.Wishes[:], req.Cache) {
+			return nil, sluice.Invalid("sluice-cache", "has %q: write use, bypass or refresh", v[0])
+		}
 	}
 	if v := h[hTask]; len(v) > 0 {
 		if req.Task, err = sluice.ParseTask(v[0]); err != nil {
@@ -217,6 +223,9 @@ func (c *call) answerHeader(h http.Header, head *exchange.Head) {
 	if d := c.dropped(head); d != "" {
 		h[hDropped] = []string{d}
 	}
+	if head.Cache != "" {
+		h[hCache] = []string{head.Cache}
+	}
 	wire.RateHeaders(h, c.dialect, head.Grant.Limits, time.Now())
 }
 
@@ -246,6 +255,10 @@ func (c *call) late(head *exchange.Head) []byte {
 	if d := c.dropped(head); d != "" {
 		b = append(b, `,"dropped":`...)
 		b = strconv.AppendQuoteToASCII(b, d)
+	}
+	if head.Cache != "" {
+		b = append(b, `,"cache":`...)
+		b = strconv.AppendQuoteToASCII(b, head.Cache)
 	}
 	return append(b, "}\n\n"...)
 }

@@ -92,10 +92,11 @@ type setup struct {
 	salt    string // that caches are salted with
 	shadows []route.Shadow
 	state   *stateful.Keeper
-	inspect []hook.Spec  // hooks, which the policy and the model name for themselves
-	byModel []string     // of the model
-	asked   http.Handler // what serves the hooks that are services; nil has none
-	web     http.Handler // what serves the images that requests name by URL; nil has none
+	inspect []hook.Spec          // hooks, which the policy and the model name for themselves
+	byModel []string             // of the model
+	asked   http.Handler         // what serves the hooks that are services; nil has none
+	web     http.Handler         // what serves the images that requests name by URL; nil has none
+	front   func(*rig, *Options) // puts something in front of the exchange
 }
 
 // rig is a whole gateway, its backends and a client over a network in memory.
@@ -211,6 +212,9 @@ func newRig(t *testing.T, s setup) *rig {
 	}
 	if s.options != nil {
 		s.options(&o)
+	}
+	if s.front != nil {
+		s.front(r, &o)
 	}
 	r.proxy = New(o)
 	r.client = &http.Client{Transport: &http.Transport{DialContext: r.net.Dial, DisableCompression: true}}

@@ -195,7 +195,7 @@ func (b *Books) judge() {
 }
 
 func (b *Books) write(w io.Writer) {
-	for _, name := range []string{"reported", "drained", "counted", "estimated", "estimated_time", "none", "unnamed"} {
+	for _, name := range []string{"reported", "drained", "counted", "estimated", "estimated_time", "cached", "none", "unnamed"} {
 		s := b.Sources[name]
 		if name == "unnamed" {
 			s = b.Unnamed

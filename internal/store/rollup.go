@@ -35,9 +35,9 @@ var measures = []measure{
 		func(t *ledger.Totals) any { return &t.Attempts },
 	},
 	{
-		"estimated", "CASE WHEN usage_source NOT IN ('none', 'reported', 'drained') THEN 1 ELSE 0 END",
+		"estimated", "CASE WHEN usage_source NOT IN ('none', 'reported', 'drained', 'cached') THEN 1 ELSE 0 END",
 		func(e *ledger.Entry) int64 {
-			return flag(e.Usage.Source != sluice.UsageNone && !e.Usage.Source.Final())
+			return flag(e.Usage.Source != sluice.UsageNone && e.Usage.Source != sluice.UsageCached && !e.Usage.Source.Final())
 		},
 		func(t *ledger.Totals) any { return &t.Estimated },
 	},

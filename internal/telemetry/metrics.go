@@ -73,6 +73,7 @@ type Metrics struct {
 	inspect       hookMetrics
 	issuers       issuerMetrics
 	batches       batchMetrics
+	cached        cacheMetrics
 }
 
 // Row describes one metric, for docs/metrics.md.
@@ -108,6 +109,7 @@ func New(o Options) *Metrics {
 	m.inspect = newHookMetrics(m)
 	m.issuers = newIssuerMetrics(m)
 	m.batches = newBatchMetrics(m)
+	m.cached = newCacheMetrics(m)
 	m.heat()
 	m.tenants = newTenants(o.Now, [4]*prometheus.Desc{
 		m.desc("sluice_tenant_requests_total", "counter", "Requests that ended, by tenant: the busiest tenants and other.", "tenant"),
@@ -233,12 +235,17 @@ func sorted[K ~string, V any](m map[K]V) []K {
 }
 
 // Attempt counts one ledger entry: a call to a backend, its tokens and its
-// cost. Entries of requests that reached no backend count nothing here.
+// cost. Entries of requests that reached no backend count nothing here but what a kept
+// answer cost.
 func (m *Metrics) Attempt(e *ledger.Entry) {
 	if e.Late {
 		m.late.Inc()
 	}
 	if e.Attempt == 0 {
+		if e.Cost > 0 {
+			m.hot.cost.get(sourced{model: m.models.label(string(e.Model)), source: e.Usage.Source}).Add(float64(e.Cost))
+			m.tenants.observe(string(e.Tenant), tally{cost: int64(e.Cost)})
+		}
 		return
 	}
 	backend, model := m.backends.label(string(e.Backend)), m.models.label(string(e.Model))
