@@ -163,6 +163,7 @@ func TestEncodePolicySeesEveryField(t *testing.T) {
 		"Hooks":         func(p *sluice.Policy) { p.Hooks = []string{"h"} },
 		"WarnDropped":   func(p *sluice.Policy) { p.WarnDropped = true },
 		"ForeignState":  func(p *sluice.Policy) { p.ForeignState = true },
+		"FetchMedia":    func(p *sluice.Policy) { p.FetchMedia = true },
 		"JournalSync":   func(p *sluice.Policy) { p.JournalSync = true },
 		"CacheTTL":      func(p *sluice.Policy) { p.CacheTTL = 9 },
 		"CachePercent":  func(p *sluice.Policy) { p.CachePercent = 9 },

@@ -48,10 +48,10 @@ func (e *Entry) seal(secret []byte, k Key) []byte {
 }
 
 func code(secret []byte, k Key, b []byte) []byte {
-	f := newFields(secret, "entry")
-	_, _ = f.h.Write(k[:])
-	_, _ = f.h.Write(b)
-	return f.h.Sum(nil)
+	h := newFields(secret, "entry").hash()
+	_, _ = h.Write(k[:])
+	_, _ = h.Write(b)
+	return h.Sum(nil)
 }
 
 // open reads an entry, whose answer refers to b.

@@ -42,7 +42,7 @@ func (o Owner) scope(secret []byte) string {
 	f := newFields(secret, "owner")
 	f.text(o.Group)
 	f.text(string(o.ID))
-	return hex.EncodeToString(f.h.Sum(nil))
+	return hex.EncodeToString(f.hash().Sum(nil))
 }
 
 // version of keys: what they are made of and how. A change of either raises it.
@@ -50,26 +50,26 @@ const keyVersion = "sluice output cache 1"
 
 // fields is a hash of fields, each behind its length, so that no two lists of fields run
 // into the same bytes.
-type fields struct{ h hash.Hash }
+type fields struct {
+	h hash.Hash
+	b []byte // not written yet
+}
 
-func newFields(secret []byte, of string) fields {
-	f := fields{hmac.New(sha256.New, secret)}
+func newFields(secret []byte, of string) *fields {
+	f := &fields{h: hmac.New(sha256.New, secret), b: make([]byte, 0, 256)}
 	f.text(keyVersion)
 	f.text(of)
 	return f
 }
 
-func (f fields) text(s string) {
+func (f *fields) text(s string) {
 	f.number(int64(len(s)))
-	_, _ = f.h.Write([]byte(s))
+	f.b = append(f.b, s...)
 }
 
-func (f fields) number(n int64) {
-	var b [binary.MaxVarintLen64]byte
-	_, _ = f.h.Write(b[:binary.PutVarint(b[:], n)])
-}
+func (f *fields) number(n int64) { f.b = binary.AppendVarint(f.b, n) }
 
-func (f fields) flag(v bool) {
+func (f *fields) flag(v bool) {
 	n := int64(0)
 	if v {
 		n = 1
@@ -77,7 +77,14 @@ func (f fields) flag(v bool) {
 	f.number(n)
 }
 
-func texts[T ~string](f fields, list []T) {
+// hash is what the fields are written into, all that there are by now.
+func (f *fields) hash() hash.Hash {
+	_, _ = f.h.Write(f.b)
+	f.b = f.b[:0]
+	return f.h
+}
+
+func texts[T ~string](f *fields, list []T) {
 	f.number(int64(len(list)))
 	for _, s := range list {
 		f.text(string(s))
@@ -99,7 +106,7 @@ func keyOf(secret []byte, o Owner, r *exchange.Request, policy string) (key Key,
 	f.flag(h.ContinuousUsage)
 	underPolicy(f, r)
 	headers(f, r.Header)
-	if err := hashJSON(f.h, r.Body, skips(h.Op)); err != nil {
+	if err := hashJSON(f.hash(), r.Body, skips(h.Op)); err != nil {
 		return key, err
 	}
 	f.h.Sum(key[:0])
@@ -108,7 +115,7 @@ func keyOf(secret []byte, o Owner, r *exchange.Request, policy string) (key Key,
 
 // underPolicy is what of the caller's policy decides where a request goes and what is
 // asked for it. Where hooks look into it, so does what they are told.
-func underPolicy(f fields, r *exchange.Request) {
+func underPolicy(f *fields, r *exchange.Request) {
 	p := r.Principal.Policy
 	f.text(r.Label().String())
 	texts(f, p.Regions)
@@ -137,7 +144,7 @@ var harmless = map[string]bool{
 	"Accept": true, "User-Agent": true, "X-Title": true, "X-Request-Id": true, "X-Client-Request-Id": true, "Cache-Control": true, "Pragma": true, "Priority": true,
 }
 
-func headers(f fields, client http.Header) {
+func headers(f *fields, client http.Header) {
 	sent := wire.RequestHeader(client)
 	maps.DeleteFunc(sent, func(name string, _ []string) bool { return harmless[name] })
 	names := slices.Sorted(maps.Keys(sent))
