@@ -168,30 +168,56 @@ func (a *API) capacityMix(_ context.Context, in *capacityMixIn) (*capacityMixOut
 type CapacityModel struct {
 	Name     string           `json:"name" minLength:"1" maxLength:"128"`
 	Profile  string           `json:"profile,omitempty" maxLength:"64" doc:"A name of /admin/v1/capacity/profiles"`
+	Profiles []string         `json:"profiles,omitempty" maxItems:"8" doc:"What one replica may be, such as groups of 4 and of 8 GPUs, of which one is taken; in place of profile"`
 	Replica  *CapacityReplica `json:"replica,omitempty" doc:"A replica's own figures, in place of profile"`
 	Weight   int64            `json:"weight,omitempty" minimum:"0" maximum:"1000000" doc:"How much its demand counts beside others'; 0 is 1"`
 	Min      int64            `json:"min,omitempty" minimum:"0" maximum:"2048" doc:"Replicas that it has in any case"`
-	Headroom Quantity         `json:"headroom,omitempty" doc:"Part of its engines' time to keep free, for its latency target: 20%"`
+	Headroom Quantity         `json:"headroom,omitempty" doc:"Part of its engines' time to keep free: 20%"`
+	TTFT     string           `json:"ttft,omitempty" maxLength:"32" doc:"Promised until the first token, of nine requests in ten, as 2s"`
+	TPOT     string           `json:"tpot,omitempty" maxLength:"32" doc:"Promised for each further token, as 40ms"`
+	Start    string           `json:"start,omitempty" maxLength:"32" doc:"Until a new replica serves, as 90s; 2m if left out"`
 	RPS      Quantity         `json:"rps,omitempty" doc:"Requests per second of all rows together, which share is of"`
 	Demand   []CapacityRow    `json:"demand" maxItems:"100"`
 }
 
+// CapacityDomain is GPUs that fail together.
+type CapacityDomain struct {
+	Name string `json:"name" minLength:"1" maxLength:"128"`
+	GPUs int64  `json:"gpus" minimum:"1" maximum:"2048"`
+}
+
 type capacityAllocateIn struct {
 	Body struct {
-		GPUs   int64           `json:"gpus" minimum:"1" maximum:"2048"`
-		Models []CapacityModel `json:"models" minItems:"1" maxItems:"32"`
+		GPUs    int64              `json:"gpus,omitempty" minimum:"1" maximum:"2048" doc:"Those of domains if left out"`
+		Domains []CapacityDomain   `json:"domains,omitempty" maxItems:"256" doc:"What fails together, and holds whole replicas"`
+		Models  []CapacityModel    `json:"models" minItems:"1" maxItems:"32"`
+		Current []CapacityStanding `json:"current,omitempty" maxItems:"2048" doc:"Replicas that run"`
+		Most    int64              `json:"most_moves,omitempty" minimum:"0" maximum:"256" doc:"Backends that are drained at most; 8 if left out"`
+		Horizon string             `json:"horizon,omitempty" maxLength:"32" doc:"Within which a move has to pay for itself; 1h if left out"`
 	}
 }
 
 type capacityAllocateOut struct{ Body CapacityAllocation }
 
 func (a *API) capacityAllocate(_ context.Context, in *capacityAllocateIn) (*capacityAllocateOut, error) {
-	f := capacity.AllocationFile{GPUs: in.Body.GPUs}
+	f := capacity.AllocationFile{GPUs: in.Body.GPUs, Moves: capacity.MovesFile{Most: in.Body.Most}}
+	for _, d := range in.Body.Domains {
+		f.Domains = append(f.Domains, capacity.Domain(d))
+	}
+	for _, s := range in.Body.Current {
+		f.Current = append(f.Current, capacity.Standing(s))
+	}
+	if err := readSpans(span{"horizon", in.Body.Horizon, &f.Moves.Horizon}); err != nil {
+		return nil, err
+	}
 	replicas := make(map[string]capacity.Replica)
 	for i := range in.Body.Models {
 		m := &in.Body.Models[i]
 		at := fmt.Sprintf("models[%d].", i)
-		out := capacity.Model{Name: m.Name, Profile: m.Profile, Weight: m.Weight, Min: m.Min}
+		out := capacity.Model{Name: m.Name, Profile: m.Profile, Profiles: m.Profiles, Weight: m.Weight, Min: m.Min}
+		if err := readSpans(span{at + "ttft", m.TTFT, &out.SLO.TTFT}, span{at + "tpot", m.TPOT, &out.SLO.TPOT}, span{at + "start", m.Start, &out.Start}); err != nil {
+			return nil, err
+		}
 		if m.Replica != nil {
 			r, err := m.Replica.replica()
 			if err != nil {
@@ -221,11 +247,57 @@ func (a *API) capacityAllocate(_ context.Context, in *capacityAllocateIn) (*capa
 	if err != nil {
 		return nil, err
 	}
-	got, err := capacity.Allocate(f.GPUs, claims)
+	answer, err := AllocationFor(&f, claims)
 	if err != nil {
 		return nil, err
 	}
-	return &capacityAllocateOut{AllocationOf(got)}, nil
+	return &capacityAllocateOut{answer}, nil
+}
+
+// AllocationFor is the allocation that a file asks for, with the moves to it.
+func AllocationFor(f *capacity.AllocationFile, claims []capacity.Claim) (CapacityAllocation, error) {
+	var fault error
+	f.Check(func(path, cause, fix string) {
+		if fault == nil {
+			fault = hinted(sluice.Invalid(path, "%s", cause), fix)
+		}
+	})
+	if fault != nil {
+		return CapacityAllocation{}, fault
+	}
+	got, err := capacity.Allocate(f.GPUs, claims)
+	if err != nil {
+		return CapacityAllocation{}, err
+	}
+	answer := AllocationOf(got)
+	if w, ok := f.Ways(); ok {
+		moves, err := capacity.PlanMoves(claims, &got, w)
+		if err != nil {
+			return CapacityAllocation{}, err
+		}
+		answer.Moves = MovesOf(moves)
+	}
+	return answer, nil
+}
+
+// span is a time of a request and where it is read to.
+type span struct {
+	param, text string
+	to          *capacity.Span
+}
+
+func readSpans(all ...span) error {
+	for _, s := range all {
+		if s.text == "" {
+			continue
+		}
+		if err := s.to.UnmarshalText([]byte(s.text)); err != nil {
+			e := *sluice.AsError(err)
+			e.Param = s.param
+			return &e
+		}
+	}
+	return nil
 }
 
 // CapacityReplica is what one replica can do.

@@ -58,6 +58,32 @@ func TestCapacityAllocate(t *testing.T) {
 	}
 }
 
+// The moves to an allocation come with it, where it is said what runs.
+func TestCapacityMoves(t *testing.T) {
+	b := newBench(t)
+	var a CapacityAllocation
+	const body = `{"domains":[{"name":"x","gpus":2},{"name":"y","gpus":2}],"models":[
+		{"name":"a","ttft":"2s","tpot":"50ms","demand":[{"rps":10,"input":800,"output":200}]},
+		{"name":"b","start":"90s","demand":[{"rps":60,"input":800,"output":200}]}],
+		"current":[{"backend":"a-1","model":"a","domain":"x"},{"backend":"a-2","model":"a","domain":"x"},{"backend":"b-1","model":"b","domain":"y"},{"backend":"b-2","model":"b","domain":"y"}]}`
+	b.do("POST", "/admin/v1/capacity/allocate", body, 200, &a)
+	if a.GPUs != 4 || a.Moves == nil || len(a.Moves.Steps) != 1 || len(a.Models[0].Profile) == 0 || a.Models[0].Latency == nil || a.Models[0].Latency.TPOT > 0.05 {
+		t.Fatalf("got %+v", a)
+	}
+	if s := a.Moves.Steps[0]; s.Model != "b" || s.Domain != "x" || s.Start != 90 || len(s.Drain) != 1 || s.Drain[0].Backend != "a-2" || s.DrainWithin <= 0 || s.After <= s.Before {
+		t.Errorf("the step is %+v", s)
+	}
+	for param, wrong := range map[string][2]string{
+		"models[0].ttft":   {`"2s"`, `"soon"`},
+		"domains[1].name":  {`"name":"x"`, `"name":"y"`},
+		"current[3].model": {`"b-2","model":"b"`, `"b-2","model":"c"`},
+	} {
+		if got := b.do("POST", "/admin/v1/capacity/allocate", strings.Replace(body, wrong[0], wrong[1], 1), 422, nil); !strings.Contains(got, param) {
+			t.Errorf("with %s: %s", wrong[1], got)
+		}
+	}
+}
+
 // TestCapacityMistakes says which field is wrong and how to mend it.
 func TestCapacityMistakes(t *testing.T) {
 	b := newBench(t)

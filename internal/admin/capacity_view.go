@@ -169,11 +169,84 @@ type CapacityAllocation struct {
 	Spare     int64               `json:"spare_gpus" doc:"Too few for any further replica"`
 	Satisfied float64             `json:"satisfied" doc:"Part of all demand that fits, by weight"`
 	Models    []CapacityAllotment `json:"models"`
+	Moves     *CapacityMoves      `json:"moves,omitempty" doc:"From what runs to this; left out where neither domains nor current are given"`
+}
+
+// CapacityMoves are the steps from what runs to an allocation.
+type CapacityMoves struct {
+	Steps  []CapacityMove   `json:"steps" doc:"One after the other"`
+	Kept   []CapacityKept   `json:"kept,omitempty" doc:"What of the allocation is not moved to"`
+	Spread []CapacitySpread `json:"spread" doc:"Where replicas are in the end"`
+}
+
+// CapacityMove drains backends and, when they are empty, starts a replica on their GPUs.
+type CapacityMove struct {
+	Drain       []CapacityStanding `json:"drain"`
+	Model       string             `json:"model" doc:"Of the replica that starts"`
+	Profile     string             `json:"profile"`
+	GPUs        int64              `json:"gpus"`
+	Domain      string             `json:"domain,omitempty"`
+	DrainWithin float64            `json:"drain_within_seconds" doc:"At most, until what runs on them has ended"`
+	Start       float64            `json:"start_seconds" doc:"Until the replica serves"`
+	Before      float64            `json:"satisfied_before" doc:"Part of all demand that is served, by weight"`
+	During      float64            `json:"satisfied_during"`
+	After       float64            `json:"satisfied_after"`
+	PaysIn      float64            `json:"pays_in_seconds" doc:"From then on, until what was lost meanwhile is made good"`
+}
+
+// CapacityStanding is a replica that runs.
+type CapacityStanding struct {
+	Backend string `json:"backend" minLength:"1" maxLength:"128"`
+	Model   string `json:"model" minLength:"1" maxLength:"128"`
+	Domain  string `json:"domain,omitempty" maxLength:"128"`
+}
+
+// CapacityKept is replicas that are not moved to.
+type CapacityKept struct {
+	Model    string `json:"model"`
+	Replicas int64  `json:"replicas"`
+	Why      string `json:"why"`
+}
+
+// CapacitySpread is a model's replicas in one failure domain.
+type CapacitySpread struct {
+	Model    string  `json:"model"`
+	Domain   string  `json:"domain,omitempty"`
+	Replicas int64   `json:"replicas"`
+	Share    float64 `json:"share" doc:"Part of the model's replicas, which is lost with the domain"`
+}
+
+// MovesOf shows moves.
+func MovesOf(m capacity.Moves) *CapacityMoves {
+	out := &CapacityMoves{Steps: make([]CapacityMove, 0, len(m.Steps)), Spread: make([]CapacitySpread, 0, len(m.Spread))}
+	for i := range m.Steps {
+		s := &m.Steps[i]
+		x := CapacityMove{
+			Drain: make([]CapacityStanding, 0, len(s.Drain)), Model: s.Model, Profile: s.Profile, GPUs: s.GPUs, Domain: s.Domain,
+			DrainWithin: rounded(s.DrainWithin), Start: rounded(s.Start), Before: rounded(s.Before), During: rounded(s.During), After: rounded(s.After), PaysIn: rounded(s.PaysIn),
+		}
+		for _, d := range s.Drain {
+			x.Drain = append(x.Drain, CapacityStanding(d))
+		}
+		out.Steps = append(out.Steps, x)
+	}
+	for _, k := range m.Kept {
+		out.Kept = append(out.Kept, CapacityKept(k))
+	}
+	all := make(map[string]int64)
+	for _, s := range m.Spread {
+		all[s.Model] += s.Replicas
+	}
+	for _, s := range m.Spread {
+		out.Spread = append(out.Spread, CapacitySpread{s.Model, s.Domain, s.Replicas, float64(s.Replicas) / float64(all[s.Model])})
+	}
+	return out
 }
 
 // CapacityAllotment is what one model gets.
 type CapacityAllotment struct {
 	Name      string  `json:"name"`
+	Profile   string  `json:"profile,omitempty" doc:"Of its replicas"`
 	Replicas  int64   `json:"replicas"`
 	GPUs      int64   `json:"gpus"`
 	Needed    int64   `json:"replicas_needed" doc:"For all of its demand, its headroom kept free"`
@@ -182,6 +255,14 @@ type CapacityAllotment struct {
 	CapacityDemand
 	Utilisation *CapacityUtilisation `json:"utilisation,omitempty" doc:"By all of its demand; left out where it has no replica"`
 	Binding     string               `json:"binding" enum:"prefill,decode,kv"`
+	Target      float64              `json:"target" doc:"Part of its engines' time that headroom and SLO leave"`
+	Latency     *CapacityLatency     `json:"latency,omitempty" doc:"To be expected; left out where more is asked for than it has"`
+}
+
+// CapacityLatency is what the users of a model are to expect.
+type CapacityLatency struct {
+	TTFT float64 `json:"ttft_seconds" doc:"Until the first token, of nine requests in ten"`
+	TPOT float64 `json:"tpot_seconds" doc:"For each further token"`
 }
 
 // AllocationOf shows an allocation.
@@ -190,7 +271,10 @@ func AllocationOf(a capacity.Allocation) CapacityAllocation {
 	for _, m := range a.Models {
 		x := CapacityAllotment{
 			Name: m.Name, Replicas: m.Replicas, GPUs: m.GPUs, Needed: m.Needed, Satisfied: rounded(m.Satisfied), Factor: rounded(m.Headroom),
-			CapacityDemand: DemandOf(m.Demand), Binding: string(m.Binding),
+			CapacityDemand: DemandOf(m.Demand), Binding: string(m.Binding), Profile: m.Profile, Target: rounded(m.Target),
+		}
+		if m.Latency != nil {
+			x.Latency = &CapacityLatency{rounded(m.Latency.TTFT), rounded(m.Latency.TPOT)}
 		}
 		if m.Replicas > 0 {
 			x.Utilisation = utilisationOf(m.Utilisation)

@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -14,7 +15,23 @@ type Claim struct {
 	Workloads []Workload
 	Weight    int64 // of its demand, served or not; 0 is 1
 	Min       int64 // replicas that it has in any case
-	Headroom  Share // of its engines' time to keep free, for its latency target
+	Headroom  Share // of its engines' time to keep free
+	SLO       SLO   // what is served beyond it counts as not served
+
+	Or    []Replica // other sizes of a replica, of which one is taken for all
+	Start Span      // time until a new replica serves; 0 is DefaultStart
+}
+
+// DefaultStart is the time until a new replica serves, in seconds, where nothing is
+// said.
+const DefaultStart = 120
+
+// start is that time.
+func (c *Claim) start() Amount {
+	if c.Start.Sign() == 0 {
+		return Int(DefaultStart)
+	}
+	return c.Start.Amount
 }
 
 // The bounds of an allocation: the search takes models × GPUs × replicas steps.
@@ -27,6 +44,7 @@ const (
 // Allotment is what one model gets.
 type Allotment struct {
 	Name        string
+	Profile     string // of its replicas
 	Replicas    int64
 	GPUs        int64
 	Needed      int64       // replicas for all of its demand with its headroom
@@ -35,6 +53,8 @@ type Allotment struct {
 	Headroom    Amount      // what fits ÷ what is asked for; 0 where nothing is
 	Utilisation Utilisation // of its replicas, by all of its demand; zero without a replica
 	Binding     Binding
+	Target      Amount   // part of its engines' time that headroom and SLO leave
+	Latency     *Latency // to be expected; nil where more is asked for than its replicas take
 }
 
 // Allocation is GPUs shared between models.
@@ -53,7 +73,12 @@ type Allocation struct {
 //
 // and then gives what is left, replica by replica, to the model whose
 // capacity/demand is least, the first listed of equals. Capacity is replicas ×
-// what one takes with its headroom kept free.
+// what one takes with its headroom kept free and its SLO kept: the satisfied demand
+// is goodput.
+//
+// Of several sizes that a model's replicas may have, it begins with the one that holds
+// the demand on the fewest GPUs, and tries each other one, model by model, as long as
+// that is better by the same two rules.
 //
 // The first is a knapsack: concave in each model, but with replicas of different
 // sizes no greedy order is best, so that dynamic programming over GPUs finds it
@@ -61,6 +86,84 @@ type Allocation struct {
 // capacity/demand can have, each tried as a minimum that must not cost anything of
 // the first.
 func Allocate(gpus int64, claims []Claim) (Allocation, error) {
+	claims, err := sized(claims)
+	if err != nil {
+		return Allocation{}, err
+	}
+	best, err := allocate(gpus, claims)
+	for better := true; better; {
+		better = false
+		for i := range claims {
+			for k := range claims[i].Or {
+				try := slices.Clone(claims)
+				try[i].Or = slices.Clone(claims[i].Or)
+				try[i].Replica, try[i].Or[k] = claims[i].Or[k], claims[i].Replica
+				if a, e := allocate(gpus, try); e == nil && (err != nil || a.beats(&best)) {
+					best, err, claims, better = a, nil, try, true
+				}
+			}
+		}
+	}
+	return best, err
+}
+
+// sized gives every claim the size of which its demand takes the fewest GPUs, and
+// leaves out those that cannot serve it.
+func sized(claims []Claim) ([]Claim, error) {
+	out := slices.Clone(claims)
+	for i := range out {
+		c := &out[i]
+		if len(c.Or) == 0 {
+			continue
+		}
+		var able []Replica
+		var least Amount
+		var fault error
+		for _, r := range append([]Replica{c.Replica}, c.Or...) {
+			one := *c
+			one.Replica = r
+			it, err := itemOf(one)
+			if err != nil {
+				fault = cmp.Or(fault, err)
+				continue
+			}
+			if gpus := it.load.Times(Int(r.GPUs)); len(able) == 0 || gpus.Cmp(least) < 0 {
+				able, least = append([]Replica{r}, able...), gpus
+			} else {
+				able = append(able, r)
+			}
+		}
+		if len(able) == 0 {
+			e := *sluice.AsError(fault)
+			e.Param = fmt.Sprintf("models[%d].%s", i, e.Param)
+			return nil, &e
+		}
+		c.Replica, c.Or = able[0], able[1:]
+	}
+	return out, nil
+}
+
+// beats reports whether an allocation satisfies more, or leaves the model that has the
+// least room more of it.
+func (a *Allocation) beats(b *Allocation) bool {
+	if c := a.Satisfied.Cmp(b.Satisfied); c != 0 {
+		return c > 0
+	}
+	least := func(x *Allocation) (low Amount, ok bool) {
+		for i := range x.Models {
+			if m := &x.Models[i]; m.Demand.Attempts.Sign() > 0 && (!ok || m.Headroom.Cmp(low) < 0) {
+				low, ok = m.Headroom, true
+			}
+		}
+		return low, ok
+	}
+	mine, _ := least(a)
+	theirs, ok := least(b)
+	return ok && mine.Cmp(theirs) > 0
+}
+
+// allocate is Allocate with one size for each model.
+func allocate(gpus int64, claims []Claim) (Allocation, error) {
 	items, err := itemsOf(gpus, claims)
 	if err != nil {
 		return Allocation{}, err
@@ -85,85 +188,4 @@ func Allocate(gpus int64, claims []Claim) (Allocation, error) {
 	}
 	giveRest(gpus, items, chosen)
 	return allocation(gpus, items, chosen), nil
-}
-
-// Model is a claim as a file has it.
-type Model struct {
-	Name     string `json:"name" jsonschema:"what the model is called"`
-	Profile  string `json:"profile" jsonschema:"what one replica of it is: a name that sluice capacity profiles lists"`
-	Weight   int64  `json:"weight,omitempty" jsonschema:"how much its demand counts beside others'; 1 if left out"`
-	Min      int64  `json:"min,omitempty" jsonschema:"replicas that it has in any case"`
-	Headroom Share  `json:"headroom,omitzero" jsonschema:"part of its engines' time to keep free, for its latency target: 20%"`
-	RPS      *Rate  `json:"rps,omitempty" jsonschema:"requests per second of all rows together, which share is of"`
-	Demand   []Row  `json:"demand" jsonschema:"what is asked of it"`
-}
-
-// AllocationFile is models that share a fleet.
-type AllocationFile struct {
-	GPUs   int64   `json:"gpus" jsonschema:"GPUs of the fleet"`
-	Models []Model `json:"models" jsonschema:"the models that share it"`
-}
-
-// Check reports what is wrong beyond single values, by path. An empty fix is
-// none.
-func (f *AllocationFile) Check(report func(path, cause, fix string)) {
-	if f.GPUs < 1 || f.GPUs > MaxAllocated {
-		report("gpus", fmt.Sprintf("is not between 1 and %d", MaxAllocated), "")
-	}
-	if len(f.Models) == 0 || len(f.Models) > MaxModels {
-		report("models", fmt.Sprintf("has %d models", len(f.Models)), fmt.Sprintf("list 1 to %d", MaxModels))
-	}
-	seen := map[string]bool{}
-	for i := range f.Models {
-		m := &f.Models[i]
-		at := fmt.Sprintf("models[%d]", i)
-		if seen[m.Name] {
-			report(at+".name", fmt.Sprintf("%q is listed twice", m.Name), "give one model all of its demand")
-		}
-		seen[m.Name] = true
-		for _, bound := range []struct {
-			name      string
-			got, most int64
-		}{{"weight", m.Weight, MaxWeight}, {"min", m.Min, MaxAllocated}} {
-			if bound.got < 0 || bound.got > bound.most {
-				report(at+"."+bound.name, fmt.Sprintf("is not between 0 and %d", bound.most), "")
-			}
-		}
-		if m.Headroom.Cmp(Int(1)) >= 0 {
-			report(at+".headroom", "is all of the engines' time", "write a share below 100%, such as 20%")
-		}
-		for k := range m.Demand {
-			if _, err := m.Demand[k].Workload(m.RPS); err != nil {
-				e := sluice.AsError(err)
-				report(fmt.Sprintf("%s.demand[%d].%s", at, k, e.Param), e.Msg, e.Hint)
-			}
-		}
-	}
-}
-
-// Claims are the models with their replicas, which find knows by the profile's
-// name. The error names the model and its field.
-func (f *AllocationFile) Claims(find func(profile string) (Replica, error)) ([]Claim, error) {
-	var out []Claim
-	for i := range f.Models {
-		m := &f.Models[i]
-		c := Claim{Name: m.Name, Weight: m.Weight, Min: m.Min, Headroom: m.Headroom}
-		var err error
-		if c.Replica, err = find(m.Profile); err != nil {
-			e := *sluice.AsError(err)
-			e.Param = fmt.Sprintf("models[%d].profile", i)
-			return nil, &e
-		}
-		for k := range m.Demand {
-			w, err := m.Demand[k].Workload(m.RPS)
-			if err != nil {
-				e := *sluice.AsError(err)
-				e.Param = fmt.Sprintf("models[%d].demand[%d].%s", i, k, e.Param)
-				return nil, &e
-			}
-			c.Workloads = append(c.Workloads, w)
-		}
-		out = append(out, c)
-	}
-	return out, nil
 }

@@ -11,6 +11,7 @@ import (
 type item struct {
 	claim  Claim
 	demand Demand
+	target Amount // part of the engines' time that headroom and SLO leave
 	load   Amount // replicas that the demand fills, headroom kept; 0 if there is none
 	min    int64  // replicas
 	most   int64  // beyond which there is nothing more to satisfy
@@ -72,12 +73,14 @@ func itemOf(c Claim) (item, error) {
 	if it.demand, err = Total(c.Workloads); err != nil {
 		return it, onSide("demand", err)
 	}
-	target := Int(1).Minus(c.Headroom.Amount)
-	if _, err := c.Replica.needed(it.demand, target); err != nil {
+	if _, err := c.Replica.needed(it.demand, Int(1).Minus(c.Headroom.Amount)); err != nil {
+		return it, err
+	}
+	if it.target, err = c.Replica.bearable(it.demand, c.SLO, c.Headroom.Amount); err != nil {
 		return it, err
 	}
 	u, _, _ := c.Replica.engineFor(it.demand).demandOn(it.demand)
-	it.load = u.Engine.Over(target)
+	it.load = u.Engine.Over(it.target)
 	it.most = max(it.load.Ceil(), it.min)
 	return it, nil
 }
@@ -181,7 +184,7 @@ func allocation(gpus int64, items []item, chosen []int64) Allocation {
 	for i := range items {
 		it, n := &items[i], chosen[i]
 		m := Allotment{
-			Name: it.claim.Name, Replicas: n, GPUs: n * it.claim.Replica.GPUs, Needed: max(it.load.Ceil(), it.claim.Min), Demand: it.demand,
+			Name: it.claim.Name, Profile: it.claim.Replica.Name, Target: it.target, Replicas: n, GPUs: n * it.claim.Replica.GPUs, Needed: max(it.load.Ceil(), it.claim.Min), Demand: it.demand,
 			Satisfied: Int(1), Headroom: it.ratio(n),
 		}
 		whole, _, _ := it.claim.Replica.engineFor(it.demand).demandOn(it.demand)
@@ -190,7 +193,11 @@ func allocation(gpus int64, items []item, chosen []int64) Allocation {
 			m.Satisfied = Min(Int(1), m.Headroom)
 		}
 		if n > 0 {
-			m.Utilisation, _, _ = it.claim.Replica.engineFor(it.demand).demandOn(it.demand.Times(Ratio(1, n)))
+			e, each := it.claim.Replica.engineFor(it.demand), it.demand.Times(Ratio(1, n))
+			m.Utilisation, _, _ = e.demandOn(each)
+			if l, ok := e.latency(each, m.Utilisation); ok && m.Satisfied.Cmp(Int(1)) == 0 {
+				m.Latency = &l
+			}
 		}
 		weight := Int(max(it.claim.Weight, 1))
 		weights = weights.Plus(weight)

@@ -13,6 +13,9 @@ import (
 type capacityAllocateCmd struct {
 	File string `arg:"" help:"YAML file of the models that share a fleet; see docs/capacity.md." type:"path"`
 	GPUs int64  `name:"gpus" help:"GPUs of the fleet, in place of the file's." placeholder:"G"`
+
+	Check    bool `help:"Exit 1 unless all demand is served and nothing is to be moved."`
+	Commands bool `help:"Print the commands of the moves alone, in their order."`
 	output
 }
 
@@ -34,17 +37,29 @@ func (c *capacityAllocateCmd) Run(env *Env) error {
 	if err != nil {
 		return planned(c.File, err)
 	}
-	got, err := capacity.Allocate(f.GPUs, claims)
+	answer, err := admin.AllocationFor(&f, claims)
 	if err != nil {
 		return planned(c.File, err)
 	}
-	answer := admin.AllocationOf(got)
-	return c.print(env.Stdout, allocationView(&answer, illustrative))
+	if c.Commands {
+		if answer.Moves == nil {
+			return &codedError{code: exitUsage, msg: "the file does not say what runs", hint: "list it under current: docs/capacity.md"}
+		}
+		for i := range answer.Moves.Steps {
+			fmt.Fprintln(env.Stdout, strings.Join(commands(&answer.Moves.Steps[i]), "\n"))
+		}
+	} else if err := c.print(env.Stdout, allocationView(&answer, illustrative)); err != nil {
+		return err
+	}
+	if c.Check && (answer.Satisfied < 1 || answer.Moves != nil && len(answer.Moves.Steps) > 0) {
+		return &codedError{code: exitFailed}
+	}
+	return nil
 }
 
 func allocationView(a *admin.CapacityAllocation, illustrative bool) view {
-	v := view{data: a, columns: []string{"model", "replicas", "gpus", "replicas_needed", "satisfied", "fits_factor", "engine", "binding"}}
-	rows := [][]string{{"model", "GPUs", "replicas", "needed", "demand served", "holds", "engines' time", "", "binds"}}
+	v := view{data: a, columns: []string{"model", "replicas", "gpus", "replicas_needed", "satisfied", "fits_factor", "engine", "binding", "profile"}}
+	rows := [][]string{{"model", "GPUs", "replicas", "needed", "demand served", "holds", "engines' time", "", "binds", "TTFT p90", "TPOT"}}
 	short := 0
 	for i := range a.Models {
 		m := &a.Models[i]
@@ -55,9 +70,13 @@ func allocationView(a *admin.CapacityAllocation, illustrative bool) view {
 		if m.Satisfied < 1 {
 			short++
 		}
-		v.rows = append(v.rows, []string{m.Name, count(m.Replicas), count(m.GPUs), count(m.Needed), number(m.Satisfied), number(m.Factor), engine, m.Binding})
+		v.rows = append(v.rows, []string{m.Name, count(m.Replicas), count(m.GPUs), count(m.Needed), number(m.Satisfied), number(m.Factor), engine, m.Binding, m.Profile})
+		ttft, tpot := "", ""
+		if l := m.Latency; l != nil {
+			ttft, tpot = milliseconds(l.TTFT), milliseconds(l.TPOT)
+		}
 		rows = append(rows, []string{
-			m.Name, count(m.GPUs), count(m.Replicas), count(m.Needed), share(m.Satisfied), factor(m.Factor) + "×", used, filled, dimensionWord(m.Binding),
+			m.Name, count(m.GPUs), count(m.Replicas), count(m.Needed), share(m.Satisfied), factor(m.Factor) + "×", used, filled, dimensionWord(m.Binding), ttft, tpot,
 		})
 	}
 	var text strings.Builder
@@ -70,8 +89,12 @@ func allocationView(a *admin.CapacityAllocation, illustrative bool) view {
 	if a.Spare > 0 {
 		text.WriteString("; " + strconv.FormatInt(a.Spare, 10) + " GPUs are too few for a further replica")
 	}
-	text.WriteString(".\n\n" + columns(rows, "lrrrrrrll"))
+	text.WriteString(".\n\n" + columns(rows, "lrrrrrrllrr"))
 	text.WriteString("\nMost demand served by weight first, then the most room for the model that has the least.\n")
+	if a.Moves != nil {
+		movesText(&text, a.Moves)
+		text.WriteString("\n")
+	}
 	if illustrative {
 		text.WriteString(admin.IllustrativeNote + "\n")
 	}
