@@ -117,11 +117,12 @@ type Provider struct {
 	MaxRisk       Risk               `json:"max_risk,omitempty" jsonschema:"highest risk label of what may go there: low, normal or high; all if left out"`
 	Metrics       *Duration          `json:"metrics,omitempty" jsonschema:"how often an engine is asked for its load, at /metrics beside the version of its address; 1s for vllm and sglang if left out, 0s asks nothing"`
 	LostCharge    LostCharge         `json:"lost_charge,omitempty" jsonschema:"what an attempt is charged whose usage never became known: estimate, or bound (all that it could have cost)"`
+	Charge        Charge             `json:"charge,omitempty" jsonschema:"what a whole answer is charged: prices, or reported (what the provider says that it has cost, as OpenRouter does in usage.cost; prices still say what is held, and what an answer is charged that does not say)"`
 	Price         *Price             `json:"price,omitempty" jsonschema:"price of every model here that has none of its own: RATES, or free"`
 	UnknownPrice  *UnknownPrice      `json:"unknown_price,omitzero" jsonschema:"as at the top, for this provider"`
 }
 
-func (p *Provider) setDefaults() { p.LostCharge = LostEstimate }
+func (p *Provider) setDefaults() { p.LostCharge, p.Charge = LostEstimate, ChargePrices }
 
 // Dialect is what a backend speaks.
 type Dialect string

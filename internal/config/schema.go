@@ -125,6 +125,7 @@ func typeSchemas() map[reflect.Type]*jsonschema.Schema {
 		reflect.TypeFor[Tongue]():       words(Tongue("").words()...),
 		reflect.TypeFor[Service]():      words(Service("").words()...),
 		reflect.TypeFor[Engine]():       words(Engine("").words()...),
+		reflect.TypeFor[Charge]():       words(Charge("").words()...),
 		reflect.TypeFor[LostCharge]():   words(LostCharge("").words()...),
 		reflect.TypeFor[Lend]():         words(Lend("").words()...),
 		reflect.TypeFor[PoolChoice]():   words(route.Choices()...),

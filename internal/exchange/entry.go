@@ -12,6 +12,9 @@ import (
 	"sluice/internal/route"
 )
 
+// priceReported is the version of the price that a provider tells with its answer.
+const priceReported = "reported"
+
 // maxCandidates bounds what an entry tells of the backends that were considered.
 const maxCandidates = 16
 
@@ -39,7 +42,12 @@ func (t *turn) entry(a *attempt, u sluice.Usage, cost, high sluice.Nano) ledger.
 	e.UpstreamModel, e.ServedModel, e.UpstreamRequestID = b.Model, a.tap.ServedModel(), a.provider
 	e.Finish = a.tap.FinishReason()
 	e.PriceVersion, e.HeldSpend, e.EstimatedInput = a.priceVersion(), a.place.HeldSpend, a.input
-	e.Detail = withRates(t.detail(a), a, &u)
+	e.Detail = t.detail(a)
+	if _, ok := t.reported(a, &u); ok {
+		e.PriceVersion = priceReported
+	} else {
+		e.Detail = withRates(e.Detail, a, &u)
+	}
 	return e
 }
 

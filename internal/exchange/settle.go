@@ -91,6 +91,9 @@ func (t *turn) seen(a *attempt) sluice.Usage {
 // have written far more than the last checkpoint has, or, where a machine has lost
 // its power, not know of the end at all.
 func (t *turn) price(a *attempt, u sluice.Usage) (cost, high sluice.Nano) {
+	if cost, ok := t.reported(a, &u); ok {
+		return cost, cost
+	}
 	row := a.billed()
 	if row == nil {
 		return 0, 0
@@ -109,6 +112,17 @@ func (t *turn) price(a *attempt, u sluice.Usage) (cost, high sluice.Nano) {
 		w.OutputBound = min(w.OutputBound, u.OutputTotal()+lead)
 	}
 	return cost, max(cost, row.HardHold(w))
+}
+
+// reported is what the provider says that the attempt has cost, where that is what it is
+// charged and its answer came whole: false where prices say. A hard budget holds what
+// prices say all the same, since nothing else is known before; what is reported beyond
+// that shows as debt.
+func (t *turn) reported(a *attempt, u *sluice.Usage) (sluice.Nano, bool) {
+	if t.r.Free || a.target == nil || !a.target.ChargeReported || !u.Source.Final() {
+		return 0, false
+	}
+	return a.tap.Cost()
 }
 
 // finish ends the reservation and records the last attempt. e is nil when the

@@ -63,6 +63,9 @@ type Target struct {
 	Served func(model string) *price.Row
 	// Drain bounds how an answer is read to its end whose client has left; zero cuts it.
 	Drain Drain
+	// ChargeReported charges what the provider says that an answer has cost, where it
+	// says so, and not what prices say.
+	ChargeReported bool
 	// LostBound charges an attempt of which nothing ever became known at its
 	// bound, not at the estimate.
 	LostBound bool

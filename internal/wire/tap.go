@@ -53,8 +53,9 @@ type Tap struct {
 	lastChoice int64
 
 	usage     sluice.Usage // merged, as reported
-	reported  bool         // some usage was
-	fresh     bool         // the event that is read now told more output than was told before
+	cost      reportedCost
+	reported  bool // some usage was
+	fresh     bool // the event that is read now told more output than was told before
 	covered   sluice.Tokens
 	final     bool // the last usage is that of the whole answer
 	anthropic anthropicFigures

@@ -90,7 +90,12 @@ func (t *Tap) groq(l *lexer, c *openaiChunk) {
 }
 
 // figures takes a usage object.
-func (t *Tap) figures(f *openaiFigures) { t.report(f.usage(t.o.Ceiling)) }
+func (t *Tap) figures(f *openaiFigures) {
+	t.report(f.usage(t.o.Ceiling))
+	if f.cost.told {
+		t.cost = f.cost
+	}
+}
 
 func (o *oddChunk) read(l *lexer) {
 	if l.ws() != '{' {
@@ -141,7 +146,9 @@ func (f *openaiFigures) odd(l *lexer, key []byte) {
 	case "service_tier": // Mistral
 		f.tier = l.wordOr("")
 	default:
-		l.skip()
+		if !f.cost.read(l, string(key)) {
+			l.skip()
+		}
 	}
 }
 

@@ -31,6 +31,7 @@ type openaiFigures struct {
 	searches                          int64
 	tier                              string
 	billed                            bool // prompt and completion are what is billed, whatever the total says
+	cost                              reportedCost
 }
 
 // read reads a usage object; false if it is null or no object.
