@@ -80,6 +80,7 @@ const (
 	Untranslatable // it asks for what the dialect of the model's backends cannot say
 	HookRefused    // a safety hook refused it, or its answer
 	HookFailed     // a safety hook that refuses where it cannot be asked could not be
+	Degraded       // a pool's degradation ladder refused it, or served less than was asked for
 	NumReasons     = iota
 )
 
@@ -90,7 +91,7 @@ var reasonNames = []string{
 	"shutting_down", "ledger_busy", "client_gone", "client_stalled", "upstream_connect", "upstream_tls", "upstream_refused",
 	"upstream_limited", "upstream_error", "upstream_timeout", "upstream_stalled", "upstream_truncated", "upstream_malformed",
 	"upstream_too_large", "upstream_redirect", "hold_expired", "lost", "internal_error", "not_ready", "budget", "lost_race", "displaced",
-	"untranslatable", "hook_refused", "hook_failed",
+	"untranslatable", "hook_refused", "hook_failed", "degraded",
 }
 
 func (r Reason) String() string                { return enumText(reasonNames, r) }

@@ -24,6 +24,7 @@ type Policy struct {
 	Providers []ProviderID
 	Risk      Risk     // least label of each request
 	Hooks     []string // that look into requests and answers, by name, in order
+	Degrade   ModelID  // may serve its requests while a pool's ladder stands on "smaller"; empty: none may
 	MaxWait   int64    // longest time in a queue, in nanoseconds; 0 means the pool's
 	MaxOutput Tokens   // output bound of a request that names none; 0 means the model's
 

@@ -106,6 +106,9 @@ func (e *Engine) turnedAway(now time.Time, p *pool, r *request, why sluice.Reaso
 	default:
 		return
 	}
+	if g := p.base().grade; g != nil && r.call.Class < sluice.Batch && !r.partly {
+		g.window.Refused(now)
+	}
 	p.shed = now
 }
 

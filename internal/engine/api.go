@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"sluice"
+	"sluice/internal/ladder"
 	"sluice/internal/price"
 	"sluice/internal/quota"
 	"sluice/internal/route"
@@ -36,6 +37,7 @@ type Call struct {
 	Pin       *route.Pin     // where what it refers to is kept: it goes nowhere else; nil if it refers to nothing
 	Single    bool           // it is not to run twice at a time: that may have an effect twice, or depends on what only one backend has
 	Shadow    *route.Shadow  // of a copy: see Copy. Nil of what a client asks
+	Whole     bool           // no smaller model may serve it, whatever its policy says: it is one, or that was tried
 	Counted   bool           // every token that is billed shows in the stream as it comes: hard spend may hold the output in steps, see Step
 }
 
@@ -45,13 +47,18 @@ type Verdict struct {
 	// backend of the request's own dialect has room now where it would go first, so
 	// that it has to be known which of Others may serve it.
 	Translate bool
-	Err       *sluice.Error // nil when queued; then nothing is held
-	Pool      sluice.PoolID
-	Position  int           // requests ahead of it in that queue
-	Wait      time.Duration // predicted; 0 if it starts at once or nothing is known yet
-	Policy    string        // version of the routing table that decided
-	Limits    []LimitState  // on a refusal, and of Take, the caller's counters; else empty: the Grant has them
-	Would     *sluice.Error // of Take, why it would have been refused, were the limit not a shadow; else nil
+	// Smaller, if it is not empty, says that nothing was decided either: the ladder of
+	// Pool has a smaller model serve those who consent. The call is to be made for that
+	// one, and Whole, or Whole as it is.
+	Smaller  sluice.ModelID
+	Tier     ladder.Tier   // of the pool's ladder, as the request feels it
+	Err      *sluice.Error // nil when queued; then nothing is held
+	Pool     sluice.PoolID
+	Position int           // requests ahead of it in that queue
+	Wait     time.Duration // predicted; 0 if it starts at once or nothing is known yet
+	Policy   string        // version of the routing table that decided
+	Limits   []LimitState  // on a refusal, and of Take, the caller's counters; else empty: the Grant has them
+	Would    *sluice.Error // of Take, why it would have been refused, were the limit not a shadow; else nil
 	// Candidates is, on a refusal since no pool serves the request, why each backend was
 	// left out, of mostLeftOut at most.
 	Candidates []Candidate
@@ -82,6 +89,8 @@ type Grant struct {
 	Away        bool              // in another region than its home, which is lost or cannot serve it in time
 	Queued      time.Duration     // since arrival, or since the last attempt ended
 	OutputBound sluice.Tokens     // what may be asked of the backend
+	Tier        ladder.Tier       // of the pool's ladder when it arrived
+	Degraded    bool              // that has lowered OutputBound
 	Clamped     bool              // OutputBound is less than the client's bound: name it in sluice-dropped
 	HeldSpend   sluice.Nano       // the hold on spend budgets for this attempt
 	HeldTo      sluice.Tokens     // the output that it covers, where a hard budget holds it in steps: call Step as it comes; else 0

@@ -31,8 +31,14 @@ func (e *Engine) Arrive(now time.Time, c Call) Verdict {
 	}
 	e.open(now, r, m)
 	v, err := e.admit(now, r, m)
+	e.graded(r, r.pool)
+	if v.Smaller != "" {
+		e.book.Release(now, &r.res)
+		e.reuse(r)
+		return v
+	}
 	if err != nil {
-		v = Verdict{Err: err, Limits: e.book.Limits(now, &r.res, nil), Policy: e.table.Version}
+		v = Verdict{Err: err, Tier: r.tier, Limits: e.book.Limits(now, &r.res, nil), Policy: e.table.Version}
 		if r.pool == nil {
 			v.Candidates = e.leftOut(now, r, m)
 		}
@@ -151,17 +157,22 @@ func (e *Engine) claimsOf(call *Call, m *route.Model) []quota.Claim {
 // admit finds a pool, reserves, and queues.
 func (e *Engine) admit(now time.Time, r *request, m *route.Model) (Verdict, *sluice.Error) {
 	p, wait, err := e.choosePool(now, r, m)
+	if v, smaller := e.smaller(r); smaller {
+		return v, nil
+	}
 	if err != nil {
 		return Verdict{}, err
 	}
 	r.pool = p // who is refused was refused there
+	e.degrade(now, r, p)
 	if p.queue.Service() > 0 {
 		r.predicted = wait
 	}
 	if bound := p.queue.FullFor(&r.item); bound != "" {
+		r.partly = true
 		return Verdict{}, queueFull(now, p, bound+" of this tenant")
 	}
-	if most := e.maxWaitOf(&r.call, p); wait > most && most > 0 && p.queue.Service() > 0 {
+	if most := e.maxWaitOf(&r.call, p); wait > most && most > 0 && p.queue.Service() > 0 && !p.defers(r) {
 		return Verdict{}, tooLong(p, wait, most)
 	}
 	bound := p.queue.Full(&r.item)
@@ -178,7 +189,7 @@ func (e *Engine) admit(now time.Time, r *request, m *route.Model) (Verdict, *slu
 	if victim != nil {
 		e.endWait(victim.Value.(*request), queueFull(now, p, bound))
 	}
-	v := Verdict{Pool: p.id, Wait: wait, Position: p.position(r, wait)}
+	v := Verdict{Pool: p.id, Wait: wait, Position: p.position(r, wait), Tier: r.tier}
 	e.enqueue(now, r, p)
 	return v, nil
 }
@@ -188,9 +199,16 @@ func (e *Engine) admit(now time.Time, r *request, m *route.Model) (Verdict, *slu
 // that will serve it soon where none does now.
 func (e *Engine) choosePool(now time.Time, r *request, m *route.Model) (best *pool, wait time.Duration, err *sluice.Error) {
 	for _, least := range []service{serves, avoided} {
-		for _, ids := range [][]sluice.PoolID{r.first(m), m.Fallback} {
+		for i, ids := range [][]sluice.PoolID{r.first(m), m.Fallback} {
 			if o := e.nearest(now, r, m, ids, least); o.pool != nil {
+				r.lesser = declined{}
 				return o.pool, o.wait, nil
+			}
+			if r.lesser.why == EffectSmaller {
+				return nil, 0, nil
+			}
+			if err := e.left(now, r, i > 0); err != nil {
+				return nil, 0, err
 			}
 		}
 	}

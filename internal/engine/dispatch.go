@@ -14,6 +14,7 @@ import (
 func (e *Engine) Advance(now time.Time) []Grant {
 	now = e.tick(now)
 	e.sweep(now)
+	e.look(now)
 	if !e.cools.IsZero() && !now.Before(e.cools) {
 		e.healthChanged(now)
 	}
@@ -80,6 +81,9 @@ func (e *Engine) NextWake() (at time.Time, ok bool) {
 	}
 	if e.expiry.Len() > 0 {
 		sooner(e.expiry.Top().check)
+	}
+	if e.ladders && (waiting || e.restless) {
+		sooner(e.looked.Add(ladderEvery))
 	}
 	if waiting && !e.cools.IsZero() {
 		sooner(e.cools)
@@ -217,6 +221,8 @@ func (e *Engine) begin(now time.Time, r *request, i int) {
 		Queued:      now.Sub(r.since),
 		OutputBound: r.bound,
 		Clamped:     r.bound < r.call.Work.OutputBound,
+		Tier:        r.tier,
+		Degraded:    r.clamped,
 		HeldSpend:   sluice.Nano(r.need[sluice.Spend]),
 		HeldTo:      r.heldTo,
 		Policy:      e.table.Version,

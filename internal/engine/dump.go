@@ -101,6 +101,7 @@ func (p *pool) view(now time.Time, limit int) PoolView {
 		counts := p.chooser.Counts()
 		v.Affinity = &counts
 	}
+	v.Ladder = p.ladderView(now)
 	if g := p.queue.Gathers(); g != nil {
 		r := g.Item.Value.(*request)
 		v.Gathering = &GatherView{Request: r.call.ID, Tenant: r.call.Principal.Tenant, Class: r.call.Class, Passed: g.Passed, Most: g.Most}
@@ -204,7 +205,7 @@ func (e *Engine) viewOf(now time.Time, r *request, near bool) RequestView {
 	v := RequestView{
 		ID: r.of(), Hedge: r.beside, Owner: r.call.Principal, Model: r.call.Model, Class: r.call.Class, Pool: r.pool.id, Region: r.region, Away: r.away,
 		Age: now.Sub(r.arrived), Attempt: r.attempt, Predicted: r.predicted,
-		Work: r.work(r.bound), Cost: r.item.Cost, Needs: r.item.Need, Holds: r.need,
+		Tier: r.tier, Work: r.work(r.bound), Cost: r.item.Cost, Needs: r.item.Need, Holds: r.need,
 	}
 	if r.other != nil && !r.beside {
 		v.Attempt-- // its hedge has the next number
@@ -249,6 +250,9 @@ func (e *Engine) lacks(now time.Time, r *request) (out []LackView) {
 		out = append(out, LackView{What: LackLimit, Refusal: f})
 	}
 	p := r.pool
+	if p.defers(r) {
+		out = append(out, LackView{What: LackLadder, Wait: p.deferral(now)})
+	}
 	if p.serves(now, r) != serves {
 		return append(out, LackView{What: LackBackend})
 	}

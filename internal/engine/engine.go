@@ -77,6 +77,11 @@ type Engine struct {
 	states   states
 	changes  []HealthChange
 
+	ladders  bool         // some pool has one
+	looked   time.Time    // when they were looked at last
+	restless bool         // one of them may move though nothing happens
+	moves    []TierChange // for TierChanges
+
 	spare   []*request
 	figures []route.Figure // scratch, of pools
 	answers answers        // what the next Advance returns

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"sluice"
+	"sluice/internal/ladder"
 )
 
 // Order is what an operator has the engine do with a backend or a credential.
@@ -12,6 +13,11 @@ type Order struct {
 	Backend sluice.BackendID
 	Drain   bool // it takes no new attempts until Undrain, whatever table comes into force; what runs there ends there
 	Undrain bool
+
+	// Pool is whose ladder is put on Pin's tier, or, with Unpin, is left to its signals.
+	Pool  sluice.PoolID
+	Pin   *ladder.Pin
+	Unpin bool
 
 	// Enable makes the credential of that name usable at once, which was refused or whose
 	// allowance was spent; with Backend, where it was refused at that one alone. The pause
@@ -23,6 +29,9 @@ type Order struct {
 // what names a backend or a credential that there is not. Call Advance next.
 func (e *Engine) Operate(now time.Time, o Order) (changed bool, err error) {
 	now = e.tick(now)
+	if o.Pin != nil || o.Unpin {
+		return e.pinned(now, &o)
+	}
 	pl := e.places[o.Backend]
 	if o.Backend != "" && (pl == nil || pl.Retired) {
 		return false, unknown("backend", string(o.Backend), "GET /admin/v1/backends lists them")

@@ -35,6 +35,7 @@ type pool struct {
 	scanned uint64         // the epoch in which the queue was last searched for requests to move
 	version uint64         // of its places: each table may bring others
 	meter   *demand.Meter  // of what it is asked for; of guests, nil
+	grade   *grade         // its ladder; nil if that is off
 
 	sites   []*site       // its regions, where a model that it serves has a locality
 	returns time.Duration // the longest that one of these takes to come back
@@ -166,7 +167,7 @@ const (
 // wait predicts how long r would wait in the pool; 0 only if it would not.
 func (p *pool) wait(now time.Time, r *request) time.Duration {
 	class, t := r.call.Class, &r.item
-	if !p.queue.Competes(class) && p.atOnce(now, r) {
+	if !p.queue.Competes(class) && !p.defers(r) && p.atOnce(now, r) {
 		return 0
 	}
 	if p.host != nil {
@@ -180,6 +181,9 @@ func (p *pool) wait(now time.Time, r *request) time.Duration {
 	}
 	if p.rated() {
 		wait = max(wait, p.paces(now, r, p.position(r, wait)))
+	}
+	if p.defers(r) {
+		wait = max(wait, p.deferral(now))
 	}
 	return max(time.Millisecond, wait) // who may not wait must go elsewhere
 }

@@ -295,6 +295,10 @@ func (e *Engine) waitedTooLong(now time.Time, r *request) *sluice.Error {
 		Msg:        fmt.Sprintf("no place became free in %s within %v", p.title(), r.maxWait),
 		RetryAfter: max(p.drain(now, &r.item), now.Sub(r.since)), Expected: true,
 	}
+	if p.defers(r) {
+		err.Msg = fmt.Sprintf("%s is short of capacity and lets batch wait, and this request may wait no longer than %v", p.title(), r.maxWait)
+		err.RetryAfter = max(err.RetryAfter, p.deferral(now))
+	}
 	if r.maxWait <= 0 {
 		err.Reason = sluice.DeadlineUnmet
 		err.Msg = fmt.Sprintf("%s has no place now and the request may not wait", p.title())

@@ -27,6 +27,9 @@ func (e *Engine) shortest(now time.Time, r *request, ids []sluice.PoolID, least 
 			continue
 		}
 		w := p.wait(now, r)
+		if e.decline(now, r, p, w) {
+			continue
+		}
 		o := offer{pool: p, region: r.region, away: r.away, wait: w, inTime: w <= e.maxWaitOf(&r.call, p)}
 		if best.pool == nil || w < best.wait {
 			best = o

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"sluice"
+	"sluice/internal/ladder"
 	"sluice/internal/price"
 	"sluice/internal/quota"
 	"sluice/internal/route"
@@ -67,6 +68,12 @@ type course struct {
 	left time.Duration // its client has, and its backend may go on for as long; else 0
 
 	predicted time.Duration // wait, at arrival
+
+	tier     ladder.Tier // of the pool that it joined, or that did not take it
+	clamped  bool        // that has lowered bound
+	lesser   declined    // the first pool whose ladder did not take it, while it has none
+	shadowed Effect      // what a ladder in shadow would have done
+	partly   bool        // what keeps it out of a queue is its tenant's part of it
 
 	arrived time.Time
 	since   time.Time // of this wait

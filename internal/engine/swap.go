@@ -67,6 +67,7 @@ func (e *Engine) Swap(now time.Time, plan *Plan) {
 	}
 	e.healthChanged(now)
 	for _, p := range e.queues {
+		p.queue.Resume(sluice.Batch)
 		p.queue.UnparkAll()
 		p.queue.Regroup(func(it *sched.Item) sched.Set {
 			r := it.Value.(*request)
@@ -75,6 +76,11 @@ func (e *Engine) Swap(now time.Time, plan *Plan) {
 			}
 			return p.set(r)
 		})
+	}
+	e.ladders = false
+	for _, p := range e.pools {
+		e.ranked(now, p)
+		e.ladders = e.ladders || p.grade != nil
 	}
 	for _, p := range gone {
 		switch next := e.byID[p.id]; {

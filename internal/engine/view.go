@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"sluice"
+	"sluice/internal/ladder"
 	"sluice/internal/quota"
 	"sluice/internal/route"
 	"sluice/internal/sched"
@@ -63,6 +64,7 @@ type PoolView struct {
 	Gathering *GatherView // nil if what becomes free is kept for nothing
 	Backends  []BackendView
 	Affinity  *route.ChoiceCounts // nil where the pool does not look at prefixes
+	Ladder    *LadderView         // nil where it is off
 }
 
 // GatherView is the request for which what becomes free is kept.
@@ -158,6 +160,8 @@ type RequestView struct {
 	Inside  bool          // of a contract's reserve
 	Expires time.Duration // until its hold does, without activity
 
+	Tier ladder.Tier // of the pool's ladder when it arrived
+
 	Work  sluice.Work   // its output bound perhaps clamped
 	Cost  int64         // expected work as its tenant is charged for it
 	Needs sched.Amounts // of one backend
@@ -170,7 +174,7 @@ type LackView struct {
 	What    string           // the word: see the constants
 	Refusal *quota.Refusal   // of LackLimit
 	Request sluice.RequestID // of LackGathered
-	Wait    time.Duration    // of LackRate: until there is room, if nothing else takes it
+	Wait    time.Duration    // of LackRate: until there is room, if nothing else takes it; of LackLadder: at least
 }
 
 // What can be in the way of a request that waits.
@@ -187,4 +191,5 @@ const (
 	LackHeadroom  = "class_headroom" // kept free for another class
 	LackReserve   = "contract"       // kept for a contract
 	LackGathering = "gathered"       // kept for another request
+	LackLadder    = "ladder"         // its class waits until the pool's ladder comes down
 )

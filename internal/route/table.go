@@ -5,6 +5,7 @@ import (
 
 	"sluice"
 	"sluice/internal/demand"
+	"sluice/internal/ladder"
 	"sluice/internal/price"
 	"sluice/internal/sched"
 )
@@ -92,6 +93,7 @@ type Pool struct {
 	Choice   Choice
 	Affinity Affinity
 	Scale    demand.Policy // of its replicas
+	Ladder   ladder.Policy // how its service is reduced while it is short of capacity; the zero value is off
 }
 
 // Cost is what a token counts for in the work that tenants share a pool by. Zero

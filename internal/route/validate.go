@@ -26,6 +26,9 @@ func (t *Table) Validate() error {
 			problem("pool %q is filed under another name", id)
 			continue
 		}
+		if err := p.Ladder.Validate(); err != nil {
+			problem("the ladder of pool %q: %w", id, err)
+		}
 		if n := len(p.Backends); n > sched.MaxBackends {
 			problem("pool %q has %d backends, more than %d", id, n, sched.MaxBackends)
 		}

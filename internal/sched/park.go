@@ -15,9 +15,7 @@ func (q *Queue) Park(it *Item, on any) {
 	it.contract = nil
 	l := it.line
 	q.leave(l)
-	l.on = on
-	l.inLot = len(q.lots[on])
-	q.lots[on] = append(q.lots[on], l)
+	q.shelve(l, on)
 }
 
 // Parked reports whether any flow is parked.
@@ -49,6 +47,10 @@ func (q *Queue) resume(lot []*line) {
 	slices.SortFunc(lot, func(a, b *line) int { return cmp.Compare(a.head.order, b.head.order) })
 	for _, l := range lot {
 		l.on, l.inLot = nil, -1
+		if q.suspends(l) {
+			q.shelve(l, suspension(l.node.project.tenant.class.index))
+			continue
+		}
 		q.enter(l)
 	}
 }

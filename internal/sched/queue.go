@@ -84,6 +84,8 @@ type Queue struct {
 
 	below sluice.Class // only what is more important than it is served: see NextAbove
 
+	suspended [sluice.NumClasses]bool // what waits of these is set aside: see Suspend
+
 	pace  pace
 	spare spare
 
@@ -175,6 +177,8 @@ func (q *Queue) join(it *Item) {
 	it.line = l
 	l.insert(it)
 	switch {
+	case l.head == l.tail && q.suspends(l):
+		q.shelve(l, suspension(it.tenant.class.index))
 	case l.head == l.tail:
 		q.enter(l)
 	case l.head == it && l.on == nil:
