@@ -51,6 +51,7 @@ func New(o Options) (*API, error) {
 	a.registerShadows(api)
 	a.registerStatus(api)
 	a.registerBackends(api)
+	a.registerLadder(api)
 	a.registerQueue(api)
 	a.registerDemand(api)
 	a.registerCapacity(api)

@@ -22,6 +22,7 @@ type Explanation struct {
 	Estimate Estimate          `json:"estimate" doc:"What was held, before it ran"`
 	Steps    []Attempt         `json:"steps" doc:"One per attempt; a single one numbered 0 if no backend was reached"`
 	Total    Charge            `json:"total" doc:"Over all attempts"`
+	Tier     int               `json:"tier,omitempty" doc:"Tier on which the degradation ladder of its pool stood, as the request felt it"`
 	Limits   []LimitFigure     `json:"limits,omitempty" doc:"The caller's limits as they stood at dispatch or at the refusal"`
 	Refusal  *RefusalFigure    `json:"refusal,omitempty" doc:"The limit that did not fit"`
 	Shadow   *RefusalFigure    `json:"shadow,omitempty" doc:"The limit that would not have fitted, were it not in shadow"`
@@ -73,6 +74,8 @@ type Attempt struct {
 	Hedge             bool        `json:"hedge,omitempty" doc:"Begun beside the attempt before it, whose first content was late; the one that lost ended with lost_race"`
 	HedgedAfterMS     int64       `json:"hedged_after_ms,omitempty" doc:"When its first content was late, in milliseconds from its begin"`
 	HedgeDenied       string      `json:"hedge_denied,omitempty" doc:"Why it got no hedge then: as retry_denied, or no_place, where no other backend had a place to spare"`
+	Degraded          string      `json:"degraded,omitempty" doc:"What a pool's ladder took from it: clamp, of its answer"`
+	AskedModel        string      `json:"asked_model,omitempty" doc:"What was asked for, where a smaller model served in its place with the caller's consent"`
 	Fallback          bool        `json:"fallback,omitempty" doc:"Not one of the model's first pools"`
 	Needs             string      `json:"needs,omitempty" doc:"What the request needs of a backend"`
 	Risk              string      `json:"risk,omitempty" doc:"The label of the request: low, normal or high"`
@@ -199,7 +202,7 @@ func explanationOf(entries []ledger.Entry) Explanation {
 		whole.Add(&entries[i])
 	}
 	x := Explanation{
-		Request: requestView(last, &whole), Dialect: last.Dialect, Stream: last.Stream, Policy: last.Policy, Ended: last.Ended.UTC(), Late: last.Late, ShadowOf: string(last.ShadowOf),
+		Request: requestView(last, &whole), Dialect: last.Dialect, Stream: last.Stream, Policy: last.Policy, Ended: last.Ended.UTC(), Late: last.Late, ShadowOf: string(last.ShadowOf), Tier: int(last.Tier),
 		Estimate: Estimate{Input: last.EstimatedInput, OutputBound: last.OutputBound, Held: last.HeldSpend.String()},
 	}
 	for _, l := range last.Labels {
@@ -317,6 +320,8 @@ func (x *Explanation) decisions(at *Attempt, detail []byte) {
 	take("fallback", &at.Fallback)
 	take("message", &at.Message)
 	take("retry_denied", &at.RetryDenied)
+	take("degraded", &at.Degraded)
+	take("asked_model", &at.AskedModel)
 	take("hedge", &at.Hedge)
 	take("hedged_after_ms", &at.HedgedAfterMS)
 	take("hedge_denied", &at.HedgeDenied)

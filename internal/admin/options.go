@@ -82,6 +82,9 @@ type Options struct {
 	// Operate carries out an order about a backend or a credential and reports whether
 	// that changed anything (admit.Gate.Operate).
 	Operate func(o engine.Order) (changed bool, err error)
+	// Preview plays the last requests of a pool with a tier of its ladder pinned and
+	// without.
+	Preview func(ctx context.Context, pool sluice.PoolID, tier int, last time.Duration) (LadderPreview, error)
 	// Runtime is the rest of the status.
 	Runtime func() Runtime
 	// Flush waits until everything settled so far is in the ledger

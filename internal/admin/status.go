@@ -92,6 +92,7 @@ type PoolStatus struct {
 	Flows         []FlowStatus     `json:"flows" doc:"Tenants by class, those first of which most waits; in the picture of all pools the first few of each class"`
 	Contracts     []ContractStatus `json:"contracts,omitempty"`
 	Gathering     *Gathering       `json:"gathering,omitempty" doc:"The request for which what becomes free is kept"`
+	Ladder        *LadderStatus    `json:"ladder,omitempty" doc:"Its degradation ladder; left out where that is off"`
 	Backends      []BackendStatus  `json:"backends" doc:"Those that are not healthy first"`
 	MoreBackends  int              `json:"more_backends,omitempty" doc:"Backends beyond the limit"`
 }
@@ -250,6 +251,7 @@ func poolView(p *engine.PoolView, limit int) PoolStatus {
 		Demand: demandView(&p.Demand), Backends: make([]BackendStatus, 0, len(p.Backends)),
 	}
 	out.queueView(p)
+	out.Ladder = ladderStatus(p.Ladder)
 	for c, n := range p.ByClass {
 		out.ByClass[sluice.Class(c).String()] = n
 	}

@@ -10,6 +10,7 @@ import (
 
 	"sluice"
 	"sluice/internal/engine"
+	"sluice/internal/ladder"
 	"sluice/internal/route"
 )
 
@@ -30,6 +31,7 @@ type Hooks struct {
 	Released func(engine.Call, sluice.Reason)
 	Expired  func(sluice.RequestID)    // a hold ran out without activity; on any goroutine
 	Health   func(engine.HealthChange) // what a backend may be given has changed; on any goroutine
+	Tier     func(engine.TierChange)   // a pool's ladder has moved; on any goroutine
 }
 
 // Gate is the waiting room. It is safe for concurrent use.
@@ -72,7 +74,8 @@ type Refused struct {
 	Limits []engine.LimitState
 	// Candidates tells why each backend was left out, where none serves the request.
 	Candidates []engine.Candidate
-	Policy     string // version of the routing table that decided, or under which it waited; empty if none saw it
+	Policy     string      // version of the routing table that decided, or under which it waited; empty if none saw it
+	Tier       ladder.Tier // of the ladder of its pool, as it felt it
 }
 
 func (r *Refused) Error() string { return r.Err.Error() }
@@ -82,8 +85,17 @@ func (r *Refused) Unwrap() error { return r.Err }
 // engine.Verdict. Nothing was decided.
 var ErrTranslate = errors.New("which dialects the request may be put into has to be known")
 
-// Admit waits for a place. The error is a *Refused, or ErrTranslate, and nothing is held
-// then. The caller owns the Grant: defer its Release.
+// Smaller asks for the call of a smaller model in place of this one, or for this one
+// Whole: see engine.Verdict. Nothing was decided.
+type Smaller struct {
+	Model sluice.ModelID
+	Tier  ladder.Tier
+}
+
+func (s *Smaller) Error() string { return "a smaller model is to serve it: " + string(s.Model) }
+
+// Admit waits for a place. The error is a *Refused, ErrTranslate or a *Smaller, and
+// nothing is held then. The caller owns the Grant: defer its Release.
 func (g *Gate) Admit(ctx context.Context, c engine.Call) (*Grant, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, g.refuse(c, Refused{Err: gone(err)})
@@ -99,9 +111,13 @@ func (g *Gate) Admit(ctx context.Context, c engine.Call) (*Grant, error) {
 		g.mu.Unlock()
 		return nil, ErrTranslate
 	}
+	if v.Smaller != "" {
+		g.mu.Unlock()
+		return nil, &Smaller{v.Smaller, v.Tier}
+	}
 	if v.Err != nil {
 		g.mu.Unlock()
-		return nil, g.refuse(c, Refused{Err: v.Err, Limits: v.Limits, Candidates: v.Candidates, Policy: v.Policy})
+		return nil, g.refuse(c, Refused{Err: v.Err, Limits: v.Limits, Candidates: v.Candidates, Policy: v.Policy, Tier: v.Tier})
 	}
 	ch := g.expect(c.ID)
 	told := g.advance(now)
@@ -124,7 +140,7 @@ func (g *Gate) Admit(ctx context.Context, c engine.Call) (*Grant, error) {
 		told := g.advance(now)
 		g.mu.Unlock()
 		g.tell(told)
-		return nil, g.refuse(c, Refused{Err: err, Limits: place.Limits, Policy: cmp.Or(place.Policy, v.Policy)})
+		return nil, g.refuse(c, Refused{Err: err, Limits: place.Limits, Policy: cmp.Or(place.Policy, v.Policy), Tier: v.Tier})
 	}
 	if g.hooks.Granted != nil {
 		g.hooks.Granted(c, place)
@@ -197,6 +213,7 @@ type news struct {
 	expired []sluice.RequestID // their holds ran out
 	lost    []lostPlace
 	health  []engine.HealthChange
+	tiers   []engine.TierChange
 }
 
 // deliver lets the engine decide and hands each grant to its caller. A place whose
@@ -222,7 +239,7 @@ func (g *Gate) deliver(now time.Time) (n news) {
 		}
 		g.idle = nil
 	}
-	n.health = g.eng.HealthChanges()
+	n.health, n.tiers = g.eng.HealthChanges(), g.eng.TierChanges()
 	return n
 }
 
@@ -276,6 +293,11 @@ func (g *Gate) tell(n news) {
 	if g.hooks.Health != nil {
 		for _, c := range n.health {
 			g.hooks.Health(c)
+		}
+	}
+	if g.hooks.Tier != nil {
+		for _, c := range n.tiers {
+			g.hooks.Tier(c)
 		}
 	}
 }

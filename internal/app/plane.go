@@ -171,7 +171,7 @@ func (a *App) levels() telemetry.Levels {
 		l.SnapshotAge = time.Since(health.Checked)
 	}
 	for _, p := range view.Pools {
-		level := telemetry.PoolLevel{Pool: p.ID, Classes: p.Classes, Contracts: p.Contracts, Failed: p.Failed, Gathering: p.Gathering != nil, Affinity: p.Affinity, Demand: p.Demand}
+		level := telemetry.PoolLevel{Pool: p.ID, Classes: p.Classes, Contracts: p.Contracts, Failed: p.Failed, Gathering: p.Gathering != nil, Affinity: p.Affinity, Demand: p.Demand, Ladder: p.Ladder}
 		for _, b := range p.Backends {
 			level.Inflight += b.Running
 			l.Backends = append(l.Backends, backendLevel(&b))

@@ -35,6 +35,10 @@ func policyOf(p *Plan, t *Tenant, project *Project, k *Key) *sluice.Policy {
 	out.FetchMedia = fetches(p.FetchMedia, t.FetchMedia)
 	out.Hooks = together(p.Hooks, t.Hooks)
 	cachesBy(out, p.OutputCache, t.OutputCache)
+	out.Degrade = p.Degrade
+	if t.Degrade != nil {
+		out.Degrade = *t.Degrade
+	}
 	where := p.Residency.narrow(t.Residency)
 	out.InputCeiling, out.OutputCeiling = lower(p.InputCeiling, k.InputCeiling), lower(p.OutputCeiling, k.OutputCeiling)
 	if t.LimitsMode != nil {
@@ -210,6 +214,7 @@ func (ps *policies) intern(p *sluice.Policy) *sluice.Policy {
 // when their encodings are: every variable part stands behind its length.
 func encodePolicy(b []byte, p *sluice.Policy) []byte {
 	b = appendText(b, string(p.Plan))
+	b = appendText(b, string(p.Degrade))
 	b = append(b, byte(p.Class), byte(p.Mode), byte(p.Risk), flag(p.HardSpend), flag(p.Budget402), flag(p.WarnDropped), flag(p.ForeignState), flag(p.FetchMedia), flag(p.JournalSync), flag(p.CacheAsked), flag(p.CachePerUser), flag(p.CacheApart))
 	b = binary.AppendUvarint(b, uint64(len(p.Classes)))
 	for _, c := range p.Classes {

@@ -161,6 +161,7 @@ func TestEncodePolicySeesEveryField(t *testing.T) {
 		"HardSpend":     func(p *sluice.Policy) { p.HardSpend = true },
 		"Budget402":     func(p *sluice.Policy) { p.Budget402 = true },
 		"Hooks":         func(p *sluice.Policy) { p.Hooks = []string{"h"} },
+		"Degrade":       func(p *sluice.Policy) { p.Degrade = "small" },
 		"WarnDropped":   func(p *sluice.Policy) { p.WarnDropped = true },
 		"ForeignState":  func(p *sluice.Policy) { p.ForeignState = true },
 		"FetchMedia":    func(p *sluice.Policy) { p.FetchMedia = true },

@@ -79,10 +79,11 @@ type Plan struct {
 	BudgetStatus int  `json:"budget_status,omitempty"` // 429 or 402: the status of a spent budget in the OpenAI dialect; 0 is 429
 	JournalSync  Sync `json:"journal_sync,omitempty"`  // empty follows Spend
 
-	Translation Translation `json:"translation,omitempty"` // empty is strict
-	ForeignIDs  ForeignIDs  `json:"foreign_ids,omitempty"` // empty is refuse
-	FetchMedia  FetchMedia  `json:"fetch_media,omitempty"` // empty is refuse
-	Hooks       []string    `json:"hooks,omitempty"`       // that look into requests and answers, by name, in order
+	Translation Translation    `json:"translation,omitempty"` // empty is strict
+	ForeignIDs  ForeignIDs     `json:"foreign_ids,omitempty"` // empty is refuse
+	FetchMedia  FetchMedia     `json:"fetch_media,omitempty"` // empty is refuse
+	Hooks       []string       `json:"hooks,omitempty"`       // that look into requests and answers, by name, in order
+	Degrade     sluice.ModelID `json:"degrade,omitempty"`     // may serve its requests while a pool is short; empty: none may
 
 	OutputCache *OutputCache `json:"output_cache,omitempty"` // nil keeps no answers
 
@@ -134,6 +135,7 @@ type Tenant struct {
 	FetchMedia  FetchMedia        `json:"fetch_media,omitempty"`  // in place of the plan's
 	Hooks       []string          `json:"hooks,omitempty"`        // after the plan's
 	OutputCache *OutputCache      `json:"output_cache,omitempty"` // in place of the plan's
+	Degrade     *sluice.ModelID   `json:"degrade,omitempty"`      // in place of the plan's; of an empty one, none may
 
 	Residency
 

@@ -42,6 +42,7 @@ type root struct {
 	Ledger  ledgerCmd  `cmd:"" help:"The ledger."`
 	Backend backendCmd `cmd:"" help:"Backends and their credentials: what is out, drain and undrain, enable."`
 	Cache   cacheCmd   `cmd:"" help:"Kept answers: what there is, and purging it."`
+	Ladder  ladderCmd  `cmd:"" help:"What is given up while a pool is short of capacity: status, pin and unpin a tier, preview one."`
 	Hook    hookCmd    `cmd:"" help:"Hooks, which look into requests and answers."`
 	Auth    authCmd    `cmd:"" help:"Signed tokens that are taken in the place of keys."`
 	Config  configCmd  `cmd:"" help:"The configuration."`

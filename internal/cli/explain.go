@@ -11,6 +11,7 @@ import (
 
 	"sluice"
 	"sluice/internal/admin"
+	"sluice/internal/ladder"
 )
 
 func sayMore(env *Env, cursor string) {
@@ -71,6 +72,7 @@ func story(w io.Writer, x *admin.Explanation) {
 		asked += ", risk " + x.Steps[0].Risk
 	}
 	say("asked", "%s, class %s", asked, x.Class)
+	tier(w, x)
 	say("when", "%s, ended after %s", stamp(&x.At), span(x.Seconds))
 	estimate(w, x)
 	refusal(w, x)
@@ -82,6 +84,18 @@ func story(w io.Writer, x *admin.Explanation) {
 	}
 	settlement(w, x)
 	shadows(w, x)
+}
+
+// tier tells of a pool whose ladder had left the ground, and what it took.
+func tier(w io.Writer, x *admin.Explanation) {
+	if x.Tier == 0 {
+		return
+	}
+	fmt.Fprintf(w, "%-11sthe pool's ladder stood on tier %d, %s", "tier", x.Tier, ladder.Tier(x.Tier))
+	if len(x.Steps) > 0 && x.Steps[0].AskedModel != "" {
+		fmt.Fprintf(w, "; %s was asked for, and the caller consents to %s", x.Steps[0].AskedModel, x.Model)
+	}
+	fmt.Fprintln(w)
 }
 
 // keptAt tells where what a request refers to is.
@@ -147,7 +161,11 @@ func estimate(w io.Writer, x *admin.Explanation) {
 	}
 	fmt.Fprintf(w, "; %s of budget held\n", x.Estimate.Held)
 	if f.ClampedTo > 0 {
-		fmt.Fprintf(w, "%-11soutput bound lowered to %d: more did not fit the budget\n", "", f.ClampedTo)
+		why := "more did not fit the budget"
+		if x.Steps[0].Degraded != "" {
+			why = "its pool was short of capacity"
+		}
+		fmt.Fprintf(w, "%-11soutput bound lowered to %d: %s\n", "", f.ClampedTo, why)
 	}
 }
 

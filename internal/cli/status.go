@@ -159,6 +159,7 @@ func statusText(s *admin.Status) (string, error) {
 		}
 	}
 	outText(&b, s)
+	laddersText(&b, s)
 	for _, p := range s.Snapshot.Problems {
 		fmt.Fprintf(&b, "record: %s\n", plain(p))
 	}

@@ -195,7 +195,7 @@ func (c *Config) problem(path, fix, cause string) Problem {
 func (b *builder) pool(name string, p *Pool) {
 	out := &route.Pool{ID: sluice.PoolID(name), Queue: route.QueueBounds{
 		Requests: int64(p.Queue.Requests), Bytes: int64(p.Queue.Bytes), Work: sluice.Tokens(p.Queue.Work), MaxWait: time.Duration(p.Queue.MaxWait),
-	}, Sharing: p.sharing(b.c.Policy), Cost: route.Cost{Input: p.Work.Input, Output: p.Work.Output}, Choice: p.choice(), Affinity: p.affinity(), Scale: p.Scale.policy()}
+	}, Sharing: p.sharing(b.c.Policy), Cost: route.Cost{Input: p.Work.Input, Output: p.Work.Output}, Choice: p.choice(), Affinity: p.affinity(), Scale: p.Scale.policy(), Ladder: p.ladder(b.c.Policy)}
 	if b.c.Policy == Naive {
 		out.Choice = route.ByLoad
 	} else {

@@ -167,6 +167,7 @@ type Pool struct {
 	Choice    PoolChoice            `json:"choice,omitempty" jsonschema:"how one of its backends is chosen: least_loaded (running requests by weight), two_choices (of two at random, the one where it would have its first token sooner), affinity (that, or where its prefix is cached), round_robin, or best_match (the longest prefix whatever runs there: to compare with). affinity if that is given, else least_loaded"`
 	Locality  *Locality             `json:"locality,omitempty" jsonschema:"in which region requests are served, for the models whose first pool it is and that say nothing themselves"`
 	Scale     Scale                 `json:"scale" zero:"meant" jsonschema:"how many replicas it should have, of engines that you run: see docs/operations/autoscaling.md"`
+	Ladder    *Ladder               `json:"ladder,omitempty" jsonschema:"how its service is reduced, step by step, while it is short of capacity: on, shadow (says what it would do), off, or how it goes. shadow if left out"`
 	Affinity  *Affinity             `json:"affinity,omitempty" jsonschema:"keep requests to the backends whose prefix caches hold their prompts; for engines that you run"`
 	Work      Work                  `json:"work" zero:"meant" jsonschema:"what a token counts for in the work that classes, tenants and projects share by"`
 }
@@ -260,6 +261,7 @@ type Plan struct {
 	OutputCeiling Count `json:"output_ceiling,omitempty" jsonschema:"most output tokens of one request, over all its answers; a larger bound is lowered to it"`
 	Residency
 	Hooks       []string    `json:"hooks,omitempty" jsonschema:"names of hooks, in order"`
+	Degrade     *Degrade    `json:"degrade,omitempty" jsonschema:"consent to a smaller model while a pool is short of capacity: {model: NAME}, or off. off if left out"`
 	LimitsMode  LimitMode   `json:"limits_mode,omitempty" jsonschema:"enforce; shadow counts and tells what it would have refused but refuses nothing; off counts nothing. Limits of models and the fleet are always in force"`
 	Translation Translation `json:"translation,omitempty" jsonschema:"of requests to backends of another dialect. strict: what that cannot carry refuses the request; warn: hints are left out and named in sluice-dropped, and only what changes cost, safety, determinism or structure refuses it"`
 	ForeignIDs  ForeignIDs  `json:"foreign_ids,omitempty" jsonschema:"of requests that refer to what a provider keeps, by an id that no answer here has given, or that is forgotten. refuse: as if it did not exist; allow: the provider decides, for a tenant that has its account to itself"`
@@ -318,6 +320,7 @@ type Tenant struct {
 	ForeignIDs  ForeignIDs  `json:"foreign_ids,omitempty" jsonschema:"in place of the plan's"`
 	FetchMedia  FetchMedia  `json:"fetch_media,omitempty" jsonschema:"in place of the plan's"`
 	Hooks       []string    `json:"hooks,omitempty" jsonschema:"names of hooks, after the plan's"`
+	Degrade     *Degrade    `json:"degrade,omitempty" jsonschema:"in place of the plan's: {model: NAME}, or off"`
 
 	OutputCache *OutputCache `json:"output_cache,omitempty" jsonschema:"in place of the plan's"`
 	Residency

@@ -26,6 +26,10 @@ func (c *Config) records(h auth.Hasher) auth.Records {
 			mode := t.LimitsMode.mode()
 			out.LimitsMode = &mode
 		}
+		if t.Degrade != nil {
+			m := t.Degrade.model()
+			out.Degrade = &m
+		}
 		for _, p := range sorted(t.Projects) {
 			out.Projects = append(out.Projects, auth.Project{
 				ID: sluice.ProjectID(p), Name: t.Projects[p].Name, Models: modelIDs(t.Projects[p].Models), Limits: slices.Clone(t.Projects[p].Limits),
@@ -53,7 +57,7 @@ func (c *Config) planRecord(name string, p *Plan) auth.Plan {
 		Limits: p.Limits.top(), PerProject: p.PerProject.top(), PerKey: p.PerKey.top(),
 		PerUser: p.PerUser.top(), PerRun: Limits(p.PerRun).top(), LimitsMode: p.LimitsMode.mode(),
 		InputCeiling: sluice.Tokens(p.InputCeiling), OutputCeiling: sluice.Tokens(p.OutputCeiling),
-		Residency: p.Residency.record(), Hooks: slices.Clone(p.Hooks), OutputCache: p.OutputCache.record(), Origin: c.origin(join("plans", name)),
+		Residency: p.Residency.record(), Hooks: slices.Clone(p.Hooks), OutputCache: p.OutputCache.record(), Degrade: p.Degrade.model(), Origin: c.origin(join("plans", name)),
 	}
 	for _, f := range p.EngineFields {
 		out.EngineFields = append(out.EngineFields, string(f))

@@ -144,6 +144,8 @@ func typeSchemas() map[reflect.Type]*jsonschema.Schema {
 		reflect.TypeFor[RunLimits]():    run,
 		reflect.TypeFor[Price]():        {AnyOf: []*jsonschema.Schema{words("free"), rates, units}},
 		reflect.TypeFor[Drain]():        drainSchema(),
+		reflect.TypeFor[Ladder]():       ladderSchema(),
+		reflect.TypeFor[Degrade]():      degradeSchema(),
 		reflect.TypeFor[UnknownPrice](): {AnyOf: []*jsonschema.Schema{words("refuse"), ceiling}},
 		reflect.TypeFor[ModelPool]():    {AnyOf: []*jsonschema.Schema{{Type: "string"}, plainPool}},
 		reflect.TypeFor[Sticky]():       words(Sticky("").words()...),

@@ -196,6 +196,7 @@ func (v *validator) pool(path, name string, p *Pool, seen map[string]string) {
 		v.fail(join(path, "backends"), "split it into pools, and name them all at the model", "the pool has %d backends, more than %d", n, sched.MaxBackends)
 	}
 	v.sharing(path, p)
+	v.ladder(path, p)
 	v.affinity(path, p)
 	v.scale(path, &p.Scale)
 }
@@ -314,6 +315,7 @@ func (v *validator) plan(path, name string, p *Plan) {
 	v.models(join(path, "models"), p.Models)
 	v.residency(path, p.Residency)
 	v.hookNames(path, p.Hooks)
+	v.degrade(path, p.Degrade)
 	for _, m := range sorted(p.PerModel) {
 		if m != string(auth.AnyModel) && v.c.Models[m] == nil {
 			v.fail(join(join(path, "per_model"), m), suggest(m, sorted(v.c.Models)), "model %q is not declared", m)
@@ -329,6 +331,7 @@ func (v *validator) tenant(path, name string, t *Tenant, ids map[sluice.KeyID]st
 	v.models(join(path, "models"), t.Models)
 	v.residency(path, t.Residency)
 	v.hookNames(path, t.Hooks)
+	v.degrade(path, t.Degrade)
 	for _, p := range sorted(t.Projects) {
 		at := join(join(path, "projects"), p)
 		v.name(at, "project", p)

@@ -30,6 +30,14 @@ type LadderCounts struct {
 	Smaller       int64 // served by a smaller model
 }
 
+// Effects are the counts by the word for each.
+func (c *LadderCounts) Effects() map[string]int64 {
+	return map[string]int64{
+		"clamp": c.Clamped, EffectContext.String(): c.Refused[EffectContext], EffectSmaller.String(): c.Smaller,
+		EffectOffer.String(): c.Refused[EffectOffer], EffectShed.String(): c.Refused[EffectShed],
+	}
+}
+
 // Effect is why a pool's ladder does not take a request.
 type Effect uint8
 
@@ -309,7 +317,7 @@ func (e *Engine) pinned(now time.Time, o *Order) (changed bool, err error) {
 		return false, unknown("pool", string(o.Pool), "sluice status lists them")
 	}
 	if p.grade == nil {
-		err := sluice.Invalid("pool", "%s has no ladder: it is off", p.id)
+		err := sluice.Invalid("", "the ladder of pool %s is off", p.id)
 		err.Hint = "set ladder: shadow or ladder: on at the pool"
 		return false, err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"sluice"
 	"sluice/internal/engine"
+	"sluice/internal/ladder"
 	"sluice/internal/price"
 	"sluice/internal/route"
 )
@@ -24,7 +25,7 @@ func busyEngine(keys int) (*engine.Engine, []engine.Call) {
 		}
 	}
 	row := &price.Row{Rates: price.Rates{Input: 1e9, Output: 1e10}}
-	pool := &route.Pool{ID: "p", Queue: route.QueueBounds{Requests: 1e6, Bytes: 1e12, Work: 1e12}}
+	pool := &route.Pool{ID: "p", Queue: route.QueueBounds{Requests: 1e6, Bytes: 1e12, Work: 1e12}, Ladder: ladder.Default(ladder.Act)}
 	for i := range 4 {
 		pool.Backends = append(pool.Backends, &route.Backend{ID: sluice.BackendID(fmt.Sprint("b", i)), Dialect: "openai", Weight: 1, Price: row, Capacity: route.Capacity{Concurrency: 64, KVTokens: 4e6}})
 	}

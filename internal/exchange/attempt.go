@@ -104,7 +104,7 @@ func (t *turn) send(ctx context.Context, a *attempt, req *outgoing) *upstream.An
 	}
 	a.times.head = since(a.times.sent)
 	a.provider = wire.ProviderRequestID(ans.Header)
-	a.head = &Head{Status: ans.Status, Upstream: t.answered(a, ans), Grant: a.place, Queued: a.head.Queued, Dropped: req.dropped}
+	a.head = &Head{Status: ans.Status, Upstream: t.answered(a, ans), Grant: a.place, Queued: a.head.Queued, Dropped: req.dropped, Tier: max(t.tier, a.place.Tier), Lesser: t.lesser(a)}
 	hints := t.hints(a, ans)
 	if ans.Status < 400 {
 		t.tell(hints)
@@ -176,7 +176,7 @@ func (t *turn) begin(grant *admit.Grant) *attempt {
 	a.tap = wire.NewTap(a.said.Op, t.tapOptions(a))
 	a.stream = t.translated(a)
 	t.queued += a.place.Queued
-	a.head = &Head{Grant: a.place, Queued: t.queued}
+	a.head = &Head{Grant: a.place, Queued: t.queued, Tier: max(t.tier, a.place.Tier), Lesser: t.lesser(a)}
 	t.last, t.head = a, a.head
 	return a
 }

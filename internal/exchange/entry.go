@@ -25,7 +25,7 @@ func (t *turn) entry(a *attempt, u sluice.Usage, cost, high sluice.Nano) ledger.
 	e := ledger.Entry{
 		Request: r.ID, At: r.Arrived, Ended: time.Now(),
 		Tenant: p.Tenant, Project: p.Project, Key: p.Key, User: p.User, Run: p.Run, Task: r.Task, Labels: r.Labels,
-		Class: r.Class, Model: sluice.ModelID(r.Head.Model), ShadowOf: r.ShadowOf,
+		Class: r.Class, Model: t.served(), Tier: t.tier, ShadowOf: r.ShadowOf,
 		Stream: r.Head.Stream, Operation: r.Head.Op.String(), Dialect: string(r.Head.Op.Dialect()),
 		Usage: u, Cost: cost, CostHigh: high,
 		EstimatedInput: t.plan.work.Input, OutputBound: t.plan.work.OutputBound,
@@ -38,6 +38,7 @@ func (t *turn) entry(a *attempt, u sluice.Usage, cost, high sluice.Nano) ledger.
 		return e
 	}
 	b := a.place.Backend
+	e.Tier = max(t.tier, a.place.Tier)
 	e.Attempt, e.Pool, e.Backend, e.Provider, e.Policy = a.place.Attempt, a.place.Pool, b.ID, b.Provider, a.place.Policy
 	e.UpstreamModel, e.ServedModel, e.UpstreamRequestID = b.Model, a.tap.ServedModel(), a.provider
 	e.Finish = a.tap.FinishReason()
@@ -188,6 +189,10 @@ func (t *turn) detail(a *attempt) []byte {
 		b = append(b, `,"needs":`...)
 		b = appendWord(b, n.String())
 	}
+	if t.model != "" {
+		b = append(b, `,"asked_model":`...)
+		b = appendWord(b, h.Model)
+	}
 	if l := t.risk(); l != sluice.RiskNone {
 		b = append(b, `,"risk":`...)
 		b = appendWord(b, l.String())
@@ -242,6 +247,9 @@ func appendPlace(b []byte, a *attempt) []byte {
 	}
 	if a.place.Clamped {
 		b = appendField(b, "clamped_to", int64(a.place.OutputBound))
+	}
+	if a.place.Degraded {
+		b = append(b, `,"degraded":"clamp"`...)
 	}
 	if a.failure != nil {
 		b = append(b, `,"failure":`...)

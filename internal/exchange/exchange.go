@@ -17,6 +17,7 @@ import (
 	"sluice/internal/engine"
 	"sluice/internal/estimate"
 	"sluice/internal/hook"
+	"sluice/internal/ladder"
 	"sluice/internal/ledger"
 	"sluice/internal/route"
 	"sluice/internal/stateful"
@@ -136,7 +137,10 @@ type turn struct {
 	r      *Request
 	client Client
 	plan   plan
-	policy string // version of the routing table under which it got no place
+	policy string         // version of the routing table under which it got no place
+	model  sluice.ModelID // that serves in place of the one that was asked for; empty if that one does
+	asIs   bool           // no smaller model may serve it
+	tier   ladder.Tier    // of the ladder that moved it to model, or refused it
 	others others
 	media  map[string]dialect.Media // what URLs in the request have led to
 	pin    *route.Pin               // where what the request refers to is kept
@@ -227,6 +231,7 @@ func (t *turn) why(ctx context.Context, err error) *sluice.Error {
 
 // refused records a request that got no place; by is what the gate told of it.
 func (t *turn) refused(e *sluice.Error, by *admit.Refused) Result {
+	t.tier = max(t.tier, by.Tier)
 	entry := t.entry(nil, sluice.Usage{}, 0, 0)
 	entry.Final, entry.Outcome, entry.Reason, entry.Status = true, outcome(e), e.Reason, t.status(e, nil)
 	if entry.Outcome == sluice.Failed {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"sluice"
@@ -31,6 +32,11 @@ func (t *turn) inspect(ctx context.Context) *sluice.Error {
 	}
 	if m := table.Models[sluice.ModelID(r.Head.Model)]; m != nil {
 		model = m.Hooks
+	}
+	if p != nil && p.Degrade != "" { // a ladder may have it serve
+		if m := table.Models[p.Degrade]; m != nil {
+			model = append(slices.Clip(model), m.Hooks...)
+		}
 	}
 	t.hooks = t.x.o.Inspect.Begin(hook.Subject{
 		ID: r.ID, Tenant: r.Principal.Tenant, Project: r.Principal.Project, Model: sluice.ModelID(r.Head.Model),

@@ -7,6 +7,7 @@ import (
 
 	"sluice"
 	"sluice/internal/engine"
+	"sluice/internal/ladder"
 	"sluice/internal/ledger"
 	"sluice/internal/route"
 	"sluice/internal/wire"
@@ -58,6 +59,9 @@ type Head struct {
 	Type     string // of an answer in one piece; empty is JSON
 	Sequence int64  // that the next event has, in streams that number them
 	Cache    string // for sluice-cache, empty if the output cache has nothing to do with it
+
+	Tier   ladder.Tier // on which the pool's ladder stood for the request
+	Lesser bool        // it was served less than was asked for, or by a smaller model
 }
 
 // Runner takes one request to its result and delivers the answer to its client on the

@@ -90,7 +90,7 @@ func (t *turn) copy() {
 	if t.r.Free {
 		return
 	}
-	m := t.x.o.Table().Models[sluice.ModelID(t.r.Head.Model)]
+	m := t.x.o.Table().Models[t.served()]
 	if m == nil {
 		return
 	}

@@ -99,10 +99,16 @@ func (t *turn) made(ctx context.Context) []route.Translation {
 func (t *turn) admit(ctx context.Context) (*admit.Grant, *sluice.Error, error) {
 	for {
 		call, refusal := t.call(ctx)
+		if refusal != nil && t.itself() {
+			continue
+		}
 		if refusal != nil {
 			return nil, refusal, nil
 		}
 		grant, err := t.x.o.Gate.Admit(ctx, call)
+		if t.smaller(err) {
+			continue
+		}
 		again := err == admit.ErrTranslate
 		if r, ok := errors.AsType[*admit.Refused](err); ok { // the room that there was is gone
 			again = r.Err.Reason == sluice.NoBackend
@@ -217,7 +223,7 @@ func (t *turn) translated(a *attempt) *dialect.Stream {
 func (t *turn) naming(a *attempt) dialect.StreamOptions {
 	return dialect.StreamOptions{
 		Usage: func() sluice.Usage { return t.took(a) }, Told: t.r.Head.IncludeUsage, Now: time.Now(),
-		ID: string(t.r.ID), Model: t.r.Head.Model, Echo: a.to.Echo,
+		ID: string(t.r.ID), Model: string(t.served()), Echo: a.to.Echo,
 	}
 }
 

@@ -102,7 +102,7 @@ const (
 func DefaultStep() Step {
 	return Step{
 		Enter: Bounds{Age: 2 * time.Second, KV: 970, Refused: 50},
-		Exit:  Bounds{Age: 500 * time.Millisecond, KV: 850, Refused: 5},
+		Exit:  Bounds{Age: 500 * time.Millisecond, KV: 850, Refused: 10},
 	}
 }
 

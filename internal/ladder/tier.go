@@ -45,6 +45,18 @@ const (
 // Tier is the tier of the rung.
 func (r Rung) Tier() Tier { return min(Tier(r), Shed) }
 
+func (r Rung) String() string {
+	switch r {
+	case ShedBatch:
+		return "shed batch"
+	case ShedStandard:
+		return "shed batch and standard"
+	case ShedInteractive:
+		return "shed what is beyond its share"
+	}
+	return Tier(r).String()
+}
+
 // RungOf is the first rung of a tier.
 func RungOf(t Tier) Rung { return Rung(min(t, Shed)) }
 

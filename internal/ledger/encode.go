@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"sluice"
+	"sluice/internal/ladder"
 )
 
 // The order of fields is the format. A change of it is a new formatVersion with
@@ -191,7 +192,7 @@ func appendEntry(b []byte, e *Entry) []byte {
 	}
 	b = appendInt(b, int64(len(detail)))
 	b = append(b, detail...)
-	b = appendLast(b, string(e.Run), string(e.ShadowOf), e.Finish, few(e.Usage.Units))
+	b = appendLast(b, string(e.Run), string(e.ShadowOf), e.Finish, few(e.Usage.Units), few(int64(e.Tier)))
 	return endFrame(b, start)
 }
 
@@ -249,6 +250,8 @@ func (d *decoder) entry() (e Entry) {
 	e.ShadowOf = sluice.RequestID(d.last())
 	e.Finish = d.last()
 	e.Usage.Units, _ = strconv.ParseInt(d.last(), 10, 64)
+	tier, _ := strconv.ParseUint(d.last(), 10, 8)
+	e.Tier = ladder.Tier(tier)
 	return e
 }
 

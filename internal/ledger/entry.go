@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"sluice"
+	"sluice/internal/ladder"
 )
 
 // Entry is one attempt, or a request that had none: the unit of accounting. It
@@ -39,6 +40,8 @@ type Entry struct {
 	ServedModel       string // what the provider said it served, if it said
 	UpstreamRequestID string
 	Policy            string // version of the routing table that chose the backend, or found none
+
+	Tier ladder.Tier // of the pool's degradation ladder, as the request felt it
 
 	Final     bool // the request's last attempt: Outcome and Reason are the request's
 	Outcome   sluice.Outcome

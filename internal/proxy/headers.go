@@ -9,6 +9,7 @@ import (
 
 	"sluice"
 	"sluice/internal/exchange"
+	"sluice/internal/ladder"
 	"sluice/internal/wire"
 )
 
@@ -25,6 +26,7 @@ const (
 	hQueue     = "Sluice-Queue-Ms"
 	hDropped   = "Sluice-Dropped"
 	hReason    = "Sluice-Reason"
+	hTier      = "Sluice-Tier"
 	hKey       = "Idempotency-Key"
 	hCache     = "Sluice-Cache"
 )
@@ -204,13 +206,18 @@ var (
 	typeEvents = []string{"text/event-stream; charset=utf-8"}
 	noCache    = []string{"no-cache"}
 	noBuffer   = []string{"no"}
+	degraded   = []string{sluice.Degraded.String()}
 )
 
 // answerHeader sets the headers of an answer that has a head.
 func (c *call) answerHeader(h http.Header, head *exchange.Head) {
 	c.values.set(h, hRequestID, string(c.sink.id))
 	if head == nil {
+		setTier(h, c.record.Final.Tier)
 		return
+	}
+	if setTier(h, head.Tier); head.Lesser {
+		h[hReason] = degraded
 	}
 	if head.Upstream != nil {
 		wire.AnswerHeader(h, head.Upstream)
@@ -227,6 +234,13 @@ func (c *call) answerHeader(h http.Header, head *exchange.Head) {
 		h[hCache] = []string{head.Cache}
 	}
 	wire.RateHeaders(h, c.dialect, head.Grant.Limits, time.Now())
+}
+
+// setTier tells of a pool whose ladder has left the ground.
+func setTier(h http.Header, t ladder.Tier) {
+	if t > ladder.None {
+		h[hTier] = []string{strconv.Itoa(int(t))}
+	}
 }
 
 // dropped is what of the request had no effect.
@@ -259,6 +273,10 @@ func (c *call) late(head *exchange.Head) []byte {
 	if head.Cache != "" {
 		b = append(b, `,"cache":`...)
 		b = strconv.AppendQuoteToASCII(b, head.Cache)
+	}
+	if head.Tier > ladder.None {
+		b = append(b, `,"tier":`...)
+		b = strconv.AppendInt(b, int64(head.Tier), 10)
 	}
 	return append(b, "}\n\n"...)
 }

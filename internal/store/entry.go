@@ -21,7 +21,7 @@ var entryColumns = []string{
 	"input", "cache_read", "cache_write", "cache_write_1h", "audio_input", "output", "reasoning", "audio_output",
 	"tool_calls", "web_searches", "service_tier", "usage_source", "anomalous",
 	"cost", "cost_high", "price_version", "estimated_input", "output_bound", "held_spend",
-	"queued_us", "first_token_us", "duration_us", "run_id", "shadow_of", "finish", "units", "voided", "detail",
+	"queued_us", "first_token_us", "duration_us", "run_id", "shadow_of", "finish", "units", "voided", "tier", "detail",
 }
 
 // entryValues appends an entry's values, as the types that a driver takes.
@@ -38,7 +38,7 @@ func entryValues(args []any, e *ledger.Entry) []any {
 	args = figures(texts(args, u.ServiceTier, u.Source.String()), flag(u.Anomalous), int64(e.Cost), int64(e.CostHigh))
 	args = figures(texts(args, e.PriceVersion), int64(e.EstimatedInput), int64(e.OutputBound), int64(e.HeldSpend))
 	args = figures(args, e.Queued.Microseconds(), e.FirstToken.Microseconds(), e.Duration.Microseconds())
-	return texts(figures(texts(args, string(e.Run), string(e.ShadowOf), e.Finish), u.Units, flag(e.Voided)), string(e.Detail))
+	return texts(figures(texts(args, string(e.Run), string(e.ShadowOf), e.Finish), u.Units, flag(e.Voided), int64(e.Tier)), string(e.Detail))
 }
 
 // texts appends strings and figures numbers. What a slice that is used again has in
@@ -102,7 +102,7 @@ func scanEntry(row scanner) (e ledger.Entry, err error) {
 		&u.Input, &u.CacheRead, &u.CacheWrite, &u.CacheWrite1h, &u.AudioInput, &u.Output, &u.Reasoning, &u.AudioOutput,
 		&u.ToolCalls, &u.WebSearches, &u.ServiceTier, word{&u.Source}, &u.Anomalous,
 		&e.Cost, &e.CostHigh, &e.PriceVersion, &e.EstimatedInput, &e.OutputBound, &e.HeldSpend,
-		&queued, &first, &duration, &e.Run, &e.ShadowOf, &e.Finish, &u.Units, &e.Voided, &detail,
+		&queued, &first, &duration, &e.Run, &e.ShadowOf, &e.Finish, &u.Units, &e.Voided, &e.Tier, &detail,
 	)
 	if err != nil {
 		return e, fmt.Errorf("read entry: %w", err)

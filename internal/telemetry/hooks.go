@@ -30,6 +30,7 @@ func (h Hooks) Gate() admit.Hooks {
 			}
 		},
 		Health: h.healthChanged,
+		Tier:   h.tierChanged,
 		Expired: func(id sluice.RequestID) {
 			h.Log.Warn("hold expired", slog.String("request_id", string(id)))
 		},

@@ -50,6 +50,7 @@ type PoolLevel struct {
 	Gathering bool                // capacity is kept for a request that lacks it
 	Affinity  *route.ChoiceCounts // nil where it does not look at prefixes
 	Demand    engine.DemandView
+	Ladder    *engine.LadderView // nil where it is off
 }
 
 // BackendLevel is one backend's load and health.
@@ -79,6 +80,7 @@ type levels struct {
 	demand                                         demandDescs
 	healths                                        healthDescs
 	affine                                         affinityDescs
+	ladder                                         ladderDescs
 	region                                         regionDescs
 	state                                          stateDescs
 	batch                                          batchDescs
@@ -98,6 +100,7 @@ func newLevels(m *Metrics) *levels {
 		demand:             newDemandDescs(m),
 		healths:            newHealthDescs(m),
 		affine:             newAffinityDescs(m),
+		ladder:             newLadderDescs(m),
 		region:             newRegionDescs(m),
 		state:              newStateDescs(m),
 		batch:              newBatchDescs(m),
@@ -138,6 +141,7 @@ func (l *levels) Describe(ch chan<- *prometheus.Desc) {
 	l.demand.describe(ch)
 	l.healths.describe(ch)
 	l.affine.describe(ch)
+	l.ladder.describe(ch)
 	l.region.describe(ch)
 	l.state.describe(ch)
 	l.batch.describe(ch)
@@ -157,6 +161,7 @@ func (l *levels) Collect(ch chan<- prometheus.Metric) {
 	l.queues(v.Pools, ch)
 	l.demands(v.Pools, gauge)
 	l.affinity(v.Pools, ch)
+	l.ladders(v.Pools, ch)
 	l.regions(v.Regions, ch)
 	l.state.collect(v.State, ch)
 	l.batch.collect(v.Batch, ch)

@@ -56,6 +56,7 @@ type Metrics struct {
 	hedges        *prometheus.CounterVec
 	stateRefs     *prometheus.CounterVec
 	healthChanges *prometheus.CounterVec
+	tierChanges   *prometheus.CounterVec
 	truncations   *prometheus.CounterVec
 	anomalies     *prometheus.CounterVec
 	unmarked      *prometheus.CounterVec
@@ -135,6 +136,7 @@ func (m *Metrics) requestMetrics() {
 	m.retries = m.counter("sluice_retries_total", "Attempts that failed in a way that allows another, by the backend that failed: the decision is allowed, or why there was none.", "backend", "decision")
 	m.stateRefs = m.counter("sluice_state_references_total", "Requests that refer to what a provider keeps, by its kind: pinned to where that is; refused, since it is unknown to their tenant, or split over several places; or foreign, unknown to all and left to the provider.", "kind", "result")
 	m.hedges = m.counter("sluice_hedges_total", "Attempts whose first content was late, of requests that may be hedged, by the backend that was late: the result is won, lost or failed of the second attempt, ended if the client left before either had content, or why there was none.", "backend", "result")
+	m.tierChanges = m.counter("sluice_pool_tier_changes_total", "Moves of the pool's degradation ladder that requests felt, by the tier that it came to and why: queue_age, kv, refused, calm, pin, unpin, pin_expired or config.", "pool", "tier", "why")
 	m.healthChanges = m.counter("sluice_backend_health_changes_total", "Changes of what a backend may be given, by what it was then: healthy, cooling, probing, ramping, held, avoided, parked, disabled or drained.", "backend", "to")
 	m.truncations = m.counter("sluice_stream_truncations_total", "Streams that a backend ended before they were complete.", "backend")
 	m.background = m.counter("sluice_background_total", "Responses that were made in the background and are settled, by how they came out: ended (completed or failed), stopped (cancelled), gone (the provider has it no more), time (cancelled after two hours), or shutdown.", "provider", "result")

@@ -89,11 +89,7 @@ func (g *Gateway) Arrive(now time.Time, a Ask, tag int) (*Call, engine.Verdict) 
 	c := g.newCall()
 	c.Ask, c.Tag, c.Number = a, tag, g.number
 	c.ID = sluice.RequestID(strconv.FormatInt(g.number, 10))
-	call, refusal := g.plan(c)
-	v := engine.Verdict{Err: refusal}
-	if refusal == nil {
-		v = g.eng.Arrive(now, call)
-	}
+	v := g.arrive(now, c)
 	if v.Err != nil {
 		g.drop(c)
 		return nil, v
@@ -101,6 +97,27 @@ func (g *Gateway) Arrive(now time.Time, a Ask, tag int) (*Call, engine.Verdict) 
 	c.Verdict = v
 	g.calls[c.ID] = c
 	return c, v
+}
+
+// arrive asks the engine, and where a ladder has a smaller model serve the request, once
+// more: for that, and where that does not take it, for its own.
+func (g *Gateway) arrive(now time.Time, c *Call) (v engine.Verdict) {
+	own, asIs := c.Model, false
+	for {
+		call, refusal := g.plan(c)
+		if v = (engine.Verdict{Err: refusal}); refusal == nil {
+			call.Whole = asIs
+			v = g.eng.Arrive(now, call)
+		}
+		switch {
+		case v.Smaller != "":
+			c.Model, asIs = v.Smaller, true
+		case v.Err != nil && c.Model != own:
+			c.Model = own
+		default:
+			return v
+		}
+	}
 }
 
 // Call finds an open call.

@@ -21,12 +21,14 @@ type Ended struct {
 // reports, and learns from it.
 func (g *Gateway) Complete(now time.Time, c *Call, input, cached, output sluice.Tokens) Ended {
 	u := sluice.Usage{Input: input - cached, CacheRead: cached, Output: output, Source: sluice.UsageReported}
-	k := g.key(c, c.Place.Backend)
+	k, degraded, most := g.key(c, c.Place.Backend), c.Place.Degraded, c.Most()
 	e := g.settle(now, c, u, sluice.Completed, sluice.ReasonNone)
 	if c.Counted > 0 && input > 0 {
 		g.learned.ObserveInput(k, c.Counted, input)
 	}
-	g.learned.ObserveOutput(k, output)
+	if !degraded || output < most { // what a ladder has cut tells nothing of how long answers are
+		g.learned.ObserveOutput(k, output)
+	}
 	g.drop(c)
 	return e
 }
