@@ -24,7 +24,8 @@ type LadderPreview struct {
 type PreviewRun struct {
 	GoodputPerSecond float64        `json:"goodput_per_second" doc:"Requests that completed, by the second"`
 	Completed        int64          `json:"completed"`
-	Shed             int64          `json:"shed" doc:"Refused, or gone without an answer"`
+	Shed             int64          `json:"shed" doc:"Refused"`
+	Waiting          int64          `json:"waiting" doc:"Had neither an answer nor a refusal two minutes after the last came"`
 	Clamped          int64          `json:"clamped" doc:"Answers whose bound was lowered"`
 	ClampedTokens    int64          `json:"clamped_tokens"`
 	Classes          []PreviewClass `json:"classes"`
@@ -36,6 +37,7 @@ type PreviewClass struct {
 	Requests       int64   `json:"requests"`
 	Completed      int64   `json:"completed"`
 	Shed           int64   `json:"shed"`
+	Waiting        int64   `json:"waiting"`
 	WaitP50Seconds float64 `json:"wait_p50_seconds"`
 	WaitP99Seconds float64 `json:"wait_p99_seconds"`
 }

@@ -218,6 +218,7 @@ func previewRows(p *admin.LadderPreview) [][]string {
 		row("goodput per second", func(r *admin.PreviewRun) string { return strconv.FormatFloat(r.GoodputPerSecond, 'f', 2, 64) }),
 		row("completed", func(r *admin.PreviewRun) string { return count(r.Completed) }),
 		row("shed", func(r *admin.PreviewRun) string { return count(r.Shed) }),
+		row("waiting at the end", func(r *admin.PreviewRun) string { return count(r.Waiting) }),
 		row("answers clamped", func(r *admin.PreviewRun) string { return count(r.Clamped) }),
 		row("tokens clamped", func(r *admin.PreviewRun) string { return count(r.ClampedTokens) }),
 	}
@@ -227,6 +228,7 @@ func previewRows(p *admin.LadderPreview) [][]string {
 		rows = append(rows,
 			row(name+" completed", func(r *admin.PreviewRun) string { return count(of(r).Completed) }),
 			row(name+" shed", func(r *admin.PreviewRun) string { return count(of(r).Shed) }),
+			row(name+" waiting at the end", func(r *admin.PreviewRun) string { return count(of(r).Waiting) }),
 			row(name+" wait p50", func(r *admin.PreviewRun) string { return span(of(r).WaitP50Seconds) }),
 			row(name+" wait p99", func(r *admin.PreviewRun) string { return span(of(r).WaitP99Seconds) }))
 	}

@@ -15,6 +15,8 @@ func (p *play) event(e *Event) {
 		p.traffic(e.Traffic)
 	case e.Backends != nil:
 		p.backends(e.Backends)
+	case e.Pin != nil:
+		p.gateway.Pin(p.time(), e.Pin.Pool, e.Pin.Tier, e.Pin.For)
 	case e.Apply != nil:
 		p.apply(&e.Apply[p.policy])
 	}
@@ -102,6 +104,8 @@ func (e *Event) label() string {
 		return "traffic changes"
 	case e.Backends != nil:
 		return "backends change"
+	case e.Pin != nil:
+		return "a ladder is pinned"
 	case e.Phase != "":
 		return e.Phase
 	}

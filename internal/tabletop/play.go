@@ -38,6 +38,7 @@ type play struct {
 	numbers  int64
 	grants   []engine.Grant // scratch
 	prefixes map[prefixKey][]uint64
+	ladders  []LadderUse // as of the end
 
 	m *measure
 	watched

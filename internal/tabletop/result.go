@@ -24,6 +24,15 @@ type Result struct {
 	Series   Series    `json:"series"`          // over time
 	Verdicts []Verdict `json:"verdicts"`        // of every expectation
 	Passed   bool      `json:"passed"`          // every verdict did
+
+	Ladders []LadderUse `json:"ladders,omitempty"` // of pools whose ladder did anything
+}
+
+// LadderUse is what a pool's ladder did in a run.
+type LadderUse struct {
+	Pool          sluice.PoolID    `json:"pool"`
+	Done          map[string]int64 `json:"done"` // to requests: clamp, context, smaller, offer, shed
+	ClampedTokens sluice.Tokens    `json:"clamped_tokens"`
 }
 
 // Mark is an event on the timeline.

@@ -66,8 +66,23 @@ func (s *Scenario) Run(ctx context.Context, o Options) (*Result, error) {
 	p.m.finish(p)
 	p.close()
 	p.m.result(p, r)
+	r.Ladders = p.ladders
 	s.judge(r, expect, p.m.recovery)
 	return r, nil
+}
+
+// laddered notes what a pool's ladder did.
+func (p *play) laddered(v *engine.PoolView) {
+	if v.Ladder == nil {
+		return
+	}
+	use := LadderUse{Pool: v.ID, Done: v.Ladder.Counts.Effects(), ClampedTokens: v.Ladder.Counts.ClampedTokens}
+	for _, n := range use.Done {
+		if n > 0 {
+			p.ladders = append(p.ladders, use)
+			return
+		}
+	}
 }
 
 // close ends what is still open, as a gateway that shuts down does, and looks at
@@ -91,6 +106,7 @@ func (p *play) close() {
 	v := p.gateway.Look(p.time(), engine.Zoom{}, math.MaxInt32)
 	left := int64(v.Open)
 	for i := range v.Pools {
+		p.laddered(&v.Pools[i])
 		for j := range v.Pools[i].Backends {
 			b := &v.Pools[i].Backends[j]
 			if b.Running != 0 || b.KVTokens != 0 || b.Prefill != 0 {

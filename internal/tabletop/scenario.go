@@ -6,6 +6,7 @@ import (
 	"sluice"
 	"sluice/internal/engine"
 	"sluice/internal/fleet"
+	"sluice/internal/ladder"
 	"sluice/internal/route"
 )
 
@@ -121,6 +122,7 @@ type Event struct {
 
 	Traffic  *Traffic
 	Backends *Backends
+	Pin      *Pin
 	Apply    []Variant // tables and principals that come into force, one for each of Scenario.Policies
 }
 
@@ -130,6 +132,13 @@ type Act struct {
 	Name   string
 	About  string
 	Events []Event
+}
+
+// Pin puts the ladder of a pool, whose table must not have it off, on a tier.
+type Pin struct {
+	Pool sluice.PoolID
+	Tier ladder.Tier
+	For  time.Duration
 }
 
 // Traffic changes what sources send from then on. A nil field is left as it is.

@@ -1,6 +1,7 @@
 package rehearsal
 
 import (
+	"strings"
 	"testing"
 
 	"sluice/internal/config"
@@ -9,7 +10,7 @@ import (
 )
 
 // wanted are the scenarios that must ship.
-var wanted = []string{"noisy-tenant", "quarter-fleet-loss", "retry-wave", "contract-tenant", "harbor", "code-bursts", "long-documents", "affinity-conversation", "affinity-synthetic", "regional-failover", "hedge"}
+var wanted = []string{"noisy-tenant", "quarter-fleet-loss", "retry-wave", "contract-tenant", "harbor", "code-bursts", "long-documents", "affinity-conversation", "affinity-synthetic", "regional-failover", "hedge", "everything-at-once"}
 
 func TestShippedScenarios(t *testing.T) {
 	long(t)
@@ -64,6 +65,23 @@ func compared(t *testing.T, r *tabletop.Result) {
 	}
 	if missed == 0 {
 		t.Errorf("seed %d: %s meets everything after the event too: the scenario shows nothing", r.Seed, r.Policy)
+	}
+}
+
+// TestEverythingAtOnce: with the ladder the storm is good for more requests than the calm
+// before it, and all of it is given back; without, nothing that differs but the ladder,
+// it is not.
+func TestEverythingAtOnce(t *testing.T) {
+	long(t)
+	t.Parallel()
+	s := shipped(t, "everything-at-once", nil)
+	with, without := run(t, s, config.PolicySluice, 1), run(t, s, "without", 1)
+	judged(t, with)
+	compared(t, without)
+	for _, v := range without.Verdicts {
+		if v.Phase == "storm" && strings.Contains(v.Text, "goodput") && v.Passed {
+			t.Errorf("without the ladder: %s: got %s", v.Text, v.Got)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"sluice"
 	"sluice/internal/engine"
 	"sluice/internal/estimate"
+	"sluice/internal/ladder"
 	"sluice/internal/price"
 	"sluice/internal/route"
 )
@@ -135,6 +136,13 @@ func (g *Gateway) Observe(now time.Time, s engine.Signal) { g.eng.Observe(now, s
 // Look is a picture of the engine.
 func (g *Gateway) Look(now time.Time, z engine.Zoom, limit int) engine.View {
 	return g.eng.Dump(now, z, limit)
+}
+
+// Pin keeps the ladder of a pool on a tier for a while. It reports whether there is one
+// that can be.
+func (g *Gateway) Pin(now time.Time, pool sluice.PoolID, tier ladder.Tier, d time.Duration) bool {
+	_, err := g.eng.Operate(now, engine.Order{Pool: pool, Pin: &ladder.Pin{Tier: tier, Author: "rehearsal", Reason: "rehearsal", Expires: now.Add(d)}})
+	return err == nil
 }
 
 // Swap puts a table into force, or changes nothing and says why.
