@@ -11,7 +11,6 @@ import (
 	"sluice"
 	"sluice/internal/admin"
 	"sluice/internal/dryrun"
-	"sluice/internal/fleet"
 	"sluice/internal/ladder"
 	"sluice/internal/route"
 	"sluice/internal/tabletop"
@@ -228,9 +227,7 @@ func (r *rehearsal) machines(t *route.Table) (out []tabletop.Machine) {
 			if f == nil {
 				f = &fit{}
 			}
-			out = append(out, tabletop.Machine{Backend: b.ID, Hosted: &fleet.Service{
-				Latency: median(f.first, latency), TokenTime: max(median(f.token, token), time.Microsecond), PrefillRate: 1_000_000_000,
-			}})
+			out = append(out, tabletop.Steady(b.ID, median(f.first, latency), median(f.token, token)))
 		}
 	}
 	return out

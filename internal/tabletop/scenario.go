@@ -53,6 +53,12 @@ type Machine struct {
 	Scrape time.Duration
 }
 
+// Steady plays a backend that answers as many at a time as it is given, all at one pace:
+// what is fitted to answers whose engine is not known.
+func Steady(backend sluice.BackendID, first, token time.Duration) Machine {
+	return Machine{Backend: backend, Hosted: &fleet.Service{Latency: first, TokenTime: max(token, time.Microsecond), PrefillRate: 1_000_000_000}}
+}
+
 // Source is a stream of requests of one tenant's project.
 type Source struct {
 	Name    string // unique; shown in reports, and part of the seed of what it draws
