@@ -25,7 +25,7 @@ func (t *turn) entry(a *attempt, u sluice.Usage, cost, high sluice.Nano) ledger.
 	e := ledger.Entry{
 		Request: r.ID, At: r.Arrived, Ended: time.Now(),
 		Tenant: p.Tenant, Project: p.Project, Key: p.Key, User: p.User, Run: p.Run, Task: r.Task, Labels: r.Labels,
-		Class: r.Class, Model: t.served(), Tier: t.tier, ShadowOf: r.ShadowOf,
+		Class: r.Class, Model: t.asks(), Tier: t.tier, ShadowOf: r.ShadowOf,
 		Stream: r.Head.Stream, Operation: r.Head.Op.String(), Dialect: string(r.Head.Op.Dialect()),
 		Usage: u, Cost: cost, CostHigh: high,
 		EstimatedInput: t.plan.work.Input, OutputBound: t.plan.work.OutputBound,

@@ -7,9 +7,9 @@ import (
 	"sluice/internal/admit"
 )
 
-// served is the model whose backends serve the request: the client's, unless a pool's
+// asks is the model whose backends serve the request: the client's, unless a pool's
 // ladder has a smaller one serve it, with its caller's consent.
-func (t *turn) served() sluice.ModelID {
+func (t *turn) asks() sluice.ModelID {
 	if t.model != "" {
 		return t.model
 	}

@@ -35,7 +35,7 @@ func (t *turn) call(ctx context.Context) (engine.Call, *sluice.Error) {
 	r, h := t.r, t.r.Head
 	table := t.x.o.Table()
 	t.policy = table.Version
-	m := table.Models[t.served()]
+	m := table.Models[t.asks()]
 	if m != nil && t.shadow != nil {
 		m = m.Alone(t.shadow)
 	}
@@ -55,7 +55,7 @@ func (t *turn) call(ctx context.Context) (engine.Call, *sluice.Error) {
 	}
 	t.plan.work = w
 	c := engine.Call{
-		ID: r.ID, Principal: r.Principal, Model: t.served(), Whole: t.asIs, Dialect: string(h.Op.Dialect()), Others: t.routes(), Needs: h.Needs | h.Op.Surface(),
+		ID: r.ID, Principal: r.Principal, Model: t.asks(), Whole: t.asIs, Dialect: string(h.Op.Dialect()), Others: t.routes(), Needs: h.Needs | h.Op.Surface(),
 		Class: r.Class, Risk: t.risk(), Task: r.Task, Work: w, Least: t.plan.least, Bytes: int64(len(r.Body)), MaxWait: r.MaxWait,
 		Billing: h.Billing(), Free: r.Free, Streaming: h.Stream, Choices: int64(t.choices()), RunLimits: r.RunLimits, Session: r.Session,
 		Pin: t.pin, Single: h.ServerTools > 0 || h.Unbounded || h.Store || h.Background || len(h.Refs) > 0, // it may act elsewhere, or names what only one provider has
@@ -130,7 +130,7 @@ func (t *turn) budgeted(m *route.Model) bool {
 				return true
 			}
 		}
-		if slices.ContainsFunc(p.ByModel[t.served()], spend) {
+		if slices.ContainsFunc(p.ByModel[t.asks()], spend) {
 			return true
 		}
 	}
@@ -185,7 +185,7 @@ type reach struct {
 
 func (t *turn) reach(table *route.Table, m *route.Model) (all reach) {
 	h := t.r.Head
-	of, input := string(t.served()), max(h.Bound, h.Estimate)
+	of, input := string(t.asks()), max(h.Bound, h.Estimate)
 	add := func(model string, b *route.Backend) {
 		if h.Media > 0 && model != of {
 			estimate, bound := h.For(model)
@@ -208,7 +208,7 @@ func (t *turn) reach(table *route.Table, m *route.Model) (all reach) {
 		return false
 	})
 	if all.output == 0 { // the engine refuses it
-		add(string(t.served()), nil)
+		add(string(t.asks()), nil)
 	}
 	return all
 }
@@ -258,7 +258,7 @@ func contextOf(b *route.Backend) sluice.Tokens {
 
 // key is what the estimate is learned by.
 func (t *turn) key(b *route.Backend) estimate.Key {
-	k := estimate.Key{Tenant: t.r.Principal.Tenant, Model: string(t.served()), Task: t.r.Task}
+	k := estimate.Key{Tenant: t.r.Principal.Tenant, Model: string(t.asks()), Task: t.r.Task}
 	if b != nil {
 		k.Model = b.Model
 	}
@@ -332,7 +332,7 @@ func (t *turn) learn(a *attempt, u sluice.Usage) {
 	}
 	if op := t.r.Head.Op; op.Generates() || op.Outputs() && u.OutputTotal() > 0 {
 		if x.o.Hooks.Output != nil {
-			x.o.Hooks.Output(t.served(), t.plan.work.Output, u.OutputTotal())
+			x.o.Hooks.Output(t.asks(), t.plan.work.Output, u.OutputTotal())
 		}
 		if !a.place.Degraded || u.OutputTotal() < t.bound(a) { // what a ladder has cut tells nothing of how long answers are
 			x.o.Learned.ObserveOutput(k, u.OutputTotal())

@@ -53,7 +53,7 @@ func (t *turn) reserve(a *attempt) ledger.Reserve {
 	r := t.r
 	return ledger.Reserve{
 		Request: r.ID, At: r.Arrived, Principal: r.Principal, Task: r.Task, Labels: r.Labels, Class: r.Class,
-		Model: t.served(), Stream: r.Head.Stream, Operation: r.Head.Op.String(), Dialect: string(r.Head.Op.Dialect()),
+		Model: t.asks(), Stream: r.Head.Stream, Operation: r.Head.Op.String(), Dialect: string(r.Head.Op.Dialect()),
 		Policy: a.place.Policy, ShadowOf: r.ShadowOf, EstimatedInput: t.plan.work.Input, OutputBound: t.plan.work.OutputBound, HeldSpend: a.place.HeldSpend,
 	}
 }

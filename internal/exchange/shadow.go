@@ -90,7 +90,7 @@ func (t *turn) copy() {
 	if t.r.Free {
 		return
 	}
-	m := t.x.o.Table().Models[t.served()]
+	m := t.x.o.Table().Models[t.asks()]
 	if m == nil {
 		return
 	}

@@ -223,7 +223,7 @@ func (t *turn) translated(a *attempt) *dialect.Stream {
 func (t *turn) naming(a *attempt) dialect.StreamOptions {
 	return dialect.StreamOptions{
 		Usage: func() sluice.Usage { return t.took(a) }, Told: t.r.Head.IncludeUsage, Now: time.Now(),
-		ID: string(t.r.ID), Model: string(t.served()), Echo: a.to.Echo,
+		ID: string(t.r.ID), Model: string(t.asks()), Echo: a.to.Echo,
 	}
 }
 
