@@ -44,7 +44,7 @@ func worthless(res *exchange.Result, body []byte) string {
 	case h == nil || h.Status != 200:
 		return "status"
 	case h.Lesser:
-		return "degraded" // less than was asked for, or by a smaller model
+		return "tier" // less than was asked for, or by a smaller model
 	case res.Final.Reason != sluice.ReasonNone || h.Grant.Clamped:
 		return "budget" // it was cut, or asked for with a smaller bound than the client's
 	case res.Altered:
