@@ -8,6 +8,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"sluice"
+	"sluice/internal/auth"
 	"sluice/internal/cache"
 )
 
@@ -97,4 +98,32 @@ func (a *API) purgeCache(ctx context.Context, in *purgeIn) (*purgeOut, error) {
 
 func cacheDown(err error) error {
 	return &sluice.Error{Kind: sluice.KindOverloaded, Reason: sluice.NotReady, Msg: "the store of kept answers does not answer", Hint: "requests go on without it; try again", Err: err}
+}
+
+// outputCacheOf is a record's as the API shows it; nil where it says nothing.
+func outputCacheOf(o *auth.OutputCache) *string {
+	if o == nil {
+		return nil
+	}
+	s := o.String()
+	return &s
+}
+
+// applyOutputCache sets a record's where the fields name one.
+func applyOutputCache(to **auth.OutputCache, f *string) (err error) {
+	if f != nil {
+		*to, err = auth.ParseOutputCache(*f)
+	}
+	return err
+}
+
+// CacheUse is that a request was answered without a backend of its own.
+type CacheUse struct {
+	State   string `json:"state" enum:"hit,coalesced" doc:"hit: with a kept answer; coalesced: with that of the same request in flight"`
+	Request string `json:"request,omitempty" doc:"The request that it was the answer to, of the same tenant or group"`
+	AgeMS   int64  `json:"age_ms,omitempty"`
+	Backend string `json:"backend,omitempty" doc:"That answered it"`
+	Input   int64  `json:"input,omitempty" doc:"Tokens that it took then"`
+	Output  int64  `json:"output,omitempty"`
+	Cost    int64  `json:"cost,omitempty" doc:"What it cost then, in nano-dollars"`
 }

@@ -88,6 +88,7 @@ type Attempt struct {
 	Fetched           int         `json:"fetched,omitempty" doc:"Images and documents that it names by URL and that the gateway fetched for the backend"`
 	Dropped           string      `json:"dropped,omitempty" doc:"Fields of the request that its translation left out or approximated"`
 	Untranslated      string      `json:"untranslated,omitempty" doc:"A dialect into which the request could not be put when one was looked for, and the field that was in the way"`
+	Cache             *CacheUse   `json:"cache,omitempty" doc:"Where it was answered without a backend of its own"`
 	Hooks             []Decision  `json:"hooks,omitempty" doc:"What hooks decided of the request and its answer, up to then"`
 	Canary            bool        `json:"canary,omitempty" doc:"In a canary pool"`
 	Prefer            string      `json:"prefer,omitempty" doc:"What the model prefers: latency or price"`
@@ -336,6 +337,7 @@ func (x *Explanation) decisions(at *Attempt, detail []byte) {
 	take("dropped", &at.Dropped)
 	take("untranslated", &at.Untranslated)
 	take("hooks", &at.Hooks)
+	take("cache", &at.Cache)
 	var rates map[string]int64 // nano-dollars per million
 	if take("rates", &rates); len(rates) > 0 {
 		at.Charge.Rates = make(map[string]string, len(rates))

@@ -50,6 +50,7 @@ type PlanFields struct {
 	ForeignIDs    *string           `json:"foreign_ids,omitempty" enum:",refuse,allow" doc:"Of requests that refer to what a provider keeps, by an id that no answer here has given: refused, or left to the provider; empty is refuse"`
 	FetchMedia    *string           `json:"fetch_media,omitempty" enum:",refuse,allow" doc:"Of images and documents by URL, for backends that take bytes alone: the gateway fetches them, from public addresses, or such backends are left out; empty is refuse"`
 	EngineFields  *[]string         `json:"engine_fields,omitempty" maxItems:"20" doc:"Members of a body that steer a self-run engine and that requests may have, such as priority; empty allows none"`
+	OutputCache   *string           `json:"output_cache,omitempty" maxLength:"200" doc:"How answers are kept and given again to the same request: ttl=10m, and behind it for=asked, price=20%, per_user, coalesce=false; empty keeps none"`
 	Hooks         *[]string         `json:"hooks,omitempty" maxItems:"20" doc:"Hooks that look into requests and answers, by name, in order; empty names none"`
 	Residency
 }
@@ -79,7 +80,7 @@ func planView(p *auth.Plan) Plan {
 		names := slices.Clone(p.EngineFields)
 		out.EngineFields = &names
 	}
-	out.Residency, out.Hooks = residencyOf(p.Residency), hooksOf(p.Hooks)
+	out.Residency, out.Hooks, out.OutputCache = residencyOf(p.Residency), hooksOf(p.Hooks), outputCacheOf(p.OutputCache)
 	if p.MaxWait > 0 {
 		s := p.MaxWait.String()
 		out.MaxWait = &s
@@ -154,6 +155,9 @@ func (f *PlanFields) apply(p *auth.Plan) error {
 		return err
 	}
 	if err := applyFetch(&p.FetchMedia, f.FetchMedia); err != nil {
+		return err
+	}
+	if err := applyOutputCache(&p.OutputCache, f.OutputCache); err != nil {
 		return err
 	}
 	if err := applyForeign(&p.ForeignIDs, f.ForeignIDs); err != nil {

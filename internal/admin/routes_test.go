@@ -53,7 +53,7 @@ func (f *fakeRouting) routing() Routing {
 
 func newRoutingBench(t *testing.T) (*bench, *fakeRouting) {
 	f := &fakeRouting{}
-	return newBench(t, func(o *Options) { o.Routing = f.routing() }), f
+	return newBench(t, func(o *Options) { o.Routing, o.Cache = f.routing(), keptAnswers() }), f
 }
 
 // A change reaches the gateway as it was written, with who and why, and is logged.

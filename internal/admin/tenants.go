@@ -37,6 +37,8 @@ type TenantFields struct {
 	ForeignIDs  *string `json:"foreign_ids,omitempty" enum:",refuse,allow" doc:"In place of the plan's; empty takes the plan's"`
 	FetchMedia  *string `json:"fetch_media,omitempty" enum:",refuse,allow" doc:"In place of the plan's; empty takes the plan's"`
 
+	OutputCache *string `json:"output_cache,omitempty" maxLength:"200" doc:"In place of the plan's; empty takes the plan's, and ttl=0s keeps none"`
+
 	Hooks *[]string `json:"hooks,omitempty" maxItems:"20" doc:"Hooks that look into requests and answers, by name, after the plan's; empty names none"`
 	Residency
 }
@@ -57,7 +59,7 @@ func tenantView(t *auth.Tenant) Tenant {
 	}
 	out.Limits, out.Residency, out.Translation, out.ForeignIDs = limitsOf(t.Limits), residencyOf(t.Residency), translationOf(t.Translation), foreignOf(t.ForeignIDs)
 	out.FetchMedia = fetchOf(t.FetchMedia)
-	out.Hooks = hooksOf(t.Hooks)
+	out.Hooks, out.OutputCache = hooksOf(t.Hooks), outputCacheOf(t.OutputCache)
 	if t.LimitsMode != nil {
 		mode := t.LimitsMode.String()
 		out.LimitsMode = &mode
@@ -91,6 +93,9 @@ func (f *TenantFields) apply(t *auth.Tenant) (err error) {
 		return err
 	}
 	if err := applyFetch(&t.FetchMedia, f.FetchMedia); err != nil {
+		return err
+	}
+	if err := applyOutputCache(&t.OutputCache, f.OutputCache); err != nil {
 		return err
 	}
 	if err := applyForeign(&t.ForeignIDs, f.ForeignIDs); err != nil {

@@ -127,7 +127,7 @@ func TestNoHitCrossesAWall(t *testing.T) {
 	}
 	x, hits := &stage{}, 0
 	var mu sync.Mutex
-	c := newCache(x, cache.NewMemory(cache.Bounds{PerOwner: 200 << 10, Total: 4 << 20}), func(e cache.Event) {
+	c := newCache(x, cache.NewMemory(cache.Bounds{PerOwner: 800 << 10, Total: 24 << 20}), func(e cache.Event) {
 		mu.Lock()
 		defer mu.Unlock()
 		if e.Result == cache.Hit || e.Result == cache.Coalesced {

@@ -3,11 +3,26 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 
 	"sluice"
 	"sluice/internal/admin"
 )
+
+// cached tells whose answer a request got that was answered without a backend.
+func cached(w io.Writer, x *admin.Explanation) {
+	if len(x.Steps) == 0 || x.Steps[len(x.Steps)-1].Cache == nil {
+		return
+	}
+	c := x.Steps[len(x.Steps)-1].Cache
+	if c.Request == "" {
+		fmt.Fprintf(w, "%-11s%s: it got the answer of the same request, which was in flight\n", "cache", c.State)
+		return
+	}
+	fmt.Fprintf(w, "%-11s%s: the answer to %s from %s, %s old, which took %d input + %d output tokens and cost %s\n", "cache", c.State, c.Request, c.Backend,
+		span(float64(c.AgeMS)/1e3), c.Input, c.Output, sluice.Nano(c.Cost))
+}
 
 const cachePath = "/admin/v1/cache"
 

@@ -83,6 +83,7 @@ func story(w io.Writer, x *admin.Explanation) {
 		step(w, &x.Steps[i])
 	}
 	settlement(w, x)
+	cached(w, x)
 	shadows(w, x)
 }
 

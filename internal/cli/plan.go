@@ -41,6 +41,7 @@ type planFields struct {
 	ForeignIDs  *string  `name:"foreign-ids" enum:",refuse,allow" help:"Of requests that refer to what a provider keeps, by an id that no answer here has given: refuse them, or allow them." placeholder:"MODE"`
 	FetchMedia  *string  `name:"fetch-media" enum:",refuse,allow" help:"Of images and documents by URL, for backends that take bytes alone: allow fetches them, refuse leaves such backends out." placeholder:"MODE"`
 	EngineField []string `help:"Member of a body that steers a self-run engine and that requests may have, such as priority; none removes all." placeholder:"FIELD"`
+	OutputCache *string  `name:"output-cache" help:"Keep answers, and give them again to the same request: ttl=10m, and behind it for=asked, price=20%, per_user, coalesce=false; empty keeps none." placeholder:"SPEC"`
 	Hooks       []string `name:"hooks" help:"Hooks that look into requests and answers, by name, in order; none removes all." placeholder:"HOOK"`
 }
 
@@ -51,7 +52,7 @@ func (f *planFields) fields() admin.PlanFields {
 		Limits: limitsFlag(f.Limit), PerKey: limitsFlag(f.PerKeyLimit), PerProject: limitsFlag(f.PerProjectLimit),
 		PerUser: limitsFlag(f.PerUserLimit), PerRun: admin.RunLimits(limitsFlag(f.PerRunLimit)),
 		InputCeiling: f.InputCeiling, OutputCeiling: f.OutputCeiling, LimitsMode: f.LimitsMode, Translation: f.Translation,
-		ForeignIDs: f.ForeignIDs, FetchMedia: f.FetchMedia, EngineFields: names(f.EngineField), Hooks: names(f.Hooks), Residency: f.residency(),
+		ForeignIDs: f.ForeignIDs, FetchMedia: f.FetchMedia, EngineFields: names(f.EngineField), Hooks: names(f.Hooks), OutputCache: f.OutputCache, Residency: f.residency(),
 	}
 }
 
@@ -89,7 +90,7 @@ func planView(p *admin.Plan) view {
 	rows := pairs("plan", p.ID, "class", deref(p.Class), "classes", join(p.Classes), "weight", count(deref(p.Weight)), "models", join(p.Models), "regions", join(p.Regions), "providers", join(p.Providers), "risk", deref(p.Risk),
 		"max wait", deref(p.MaxWait), "max output", output, "spend", deref(p.Spend), "budget status", status, "journal sync", deref(p.JournalSync),
 		"limits", limitsText(p.Limits), "per project", limitsText(p.PerProject), "per key", limitsText(p.PerKey), "per user", limitsText(p.PerUser),
-		"per run", limitsText(admin.Limits(p.PerRun)), "input ceiling", some(p.InputCeiling), "output ceiling", some(p.OutputCeiling), "limits mode", deref(p.LimitsMode), "translation", deref(p.Translation), "foreign ids", deref(p.ForeignIDs), "fetch media", deref(p.FetchMedia), "engine fields", join(p.EngineFields), "hooks", join(p.Hooks))
+		"per run", limitsText(admin.Limits(p.PerRun)), "input ceiling", some(p.InputCeiling), "output ceiling", some(p.OutputCeiling), "limits mode", deref(p.LimitsMode), "translation", deref(p.Translation), "foreign ids", deref(p.ForeignIDs), "fetch media", deref(p.FetchMedia), "engine fields", join(p.EngineFields), "hooks", join(p.Hooks), "output cache", deref(p.OutputCache))
 	for _, m := range sortedKeys(p.PerModel) {
 		rows = append(rows, []string{"per model " + m, limitsText(p.PerModel[m])})
 	}

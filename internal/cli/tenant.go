@@ -32,13 +32,14 @@ type tenantFields struct {
 	Translation *string  `enum:",strict,warn" help:"In place of the plan's: strict or warn; empty takes the plan's." placeholder:"MODE"`
 	ForeignIDs  *string  `name:"foreign-ids" enum:",refuse,allow" help:"In place of the plan's: refuse or allow; empty takes the plan's." placeholder:"MODE"`
 	FetchMedia  *string  `name:"fetch-media" enum:",refuse,allow" help:"In place of the plan's: refuse or allow; empty takes the plan's." placeholder:"MODE"`
+	OutputCache *string  `name:"output-cache" help:"In place of the plan's; empty takes the plan's, and ttl=0s keeps none." placeholder:"SPEC"`
 	Hooks       []string `name:"hooks" help:"Hooks that look into requests and answers, by name, after the plan's; none removes all." placeholder:"HOOK"`
 
 	Limit map[string]string `mapsep:"," help:"Replaces the plan's of the same name; none lifts it, default takes the plan's." placeholder:"NAME=AMOUNT"`
 }
 
 func (f *tenantFields) fields() admin.TenantFields {
-	return admin.TenantFields{Name: f.Name, Plan: f.Plan, Suspended: f.Suspended, Models: names(f.Model), Limits: limitsFlag(f.Limit), LimitsMode: f.LimitsMode, Translation: f.Translation, ForeignIDs: f.ForeignIDs, FetchMedia: f.FetchMedia, Hooks: names(f.Hooks), Residency: f.residency()}
+	return admin.TenantFields{Name: f.Name, Plan: f.Plan, Suspended: f.Suspended, Models: names(f.Model), Limits: limitsFlag(f.Limit), LimitsMode: f.LimitsMode, Translation: f.Translation, ForeignIDs: f.ForeignIDs, FetchMedia: f.FetchMedia, Hooks: names(f.Hooks), OutputCache: f.OutputCache, Residency: f.residency()}
 }
 
 type tenantListCmd struct {
@@ -90,7 +91,7 @@ func tenantView(t *admin.Tenant) view {
 		suspended = "yes"
 	}
 	return view{data: t, columns: fieldColumns, rows: pairs("tenant", t.ID, "name", deref(t.Name), "plan", deref(t.Plan), "suspended", suspended,
-		"models", join(t.Models), "regions", join(t.Regions), "providers", join(t.Providers), "risk", deref(t.Risk), "limits", limitsText(t.Limits), "limits mode", deref(t.LimitsMode), "translation", deref(t.Translation), "foreign ids", deref(t.ForeignIDs), "fetch media", deref(t.FetchMedia), "hooks", join(t.Hooks), "projects", projectIDs(t), "declared", t.Declared, "created", stamp(t.Created), "updated", stamp(t.Updated))}
+		"models", join(t.Models), "regions", join(t.Regions), "providers", join(t.Providers), "risk", deref(t.Risk), "limits", limitsText(t.Limits), "limits mode", deref(t.LimitsMode), "translation", deref(t.Translation), "foreign ids", deref(t.ForeignIDs), "fetch media", deref(t.FetchMedia), "hooks", join(t.Hooks), "output cache", deref(t.OutputCache), "projects", projectIDs(t), "declared", t.Declared, "created", stamp(t.Created), "updated", stamp(t.Updated))}
 }
 
 type tenantShowCmd struct {
