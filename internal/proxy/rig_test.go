@@ -57,6 +57,7 @@ type place struct {
 	runsOn    bool // does not stop with the connection
 	drain     upstream.Drain
 	dialect   wire.Dialect
+	service   upstream.Service
 	engine    string
 	hole      bool // nothing answers the dial
 	nobody    bool // nobody listens
@@ -164,7 +165,7 @@ func newRig(t *testing.T, s setup) *rig {
 		}
 		pool.Backends = append(pool.Backends, b)
 		base, _ := url.Parse("http://" + string(id) + "/v1")
-		targets[id] = &upstream.Target{BaseURL: base, APIKey: sluice.NewSecret(upstreamSecret), Dialect: p.dialect, Engine: p.engine, Timeouts: p.timeouts, LostBound: p.lostBound, ChargeReported: p.reported, Drain: p.drain, Keys: map[string]sluice.Secret{}, SaltKey: sluice.NewSecret(s.salt)}
+		targets[id] = &upstream.Target{BaseURL: base, APIKey: sluice.NewSecret(upstreamSecret), Dialect: p.dialect, Engine: p.engine, Timeouts: p.timeouts, LostBound: p.lostBound, ChargeReported: p.reported, Service: p.service, Drain: p.drain, Keys: map[string]sluice.Secret{}, SaltKey: sluice.NewSecret(s.salt)}
 		for _, k := range p.keys {
 			b.Keys = append(b.Keys, route.Key{ID: k})
 			targets[id].Keys[k] = sluice.NewSecret(upstreamSecret + "-" + k)
