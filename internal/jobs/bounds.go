@@ -27,7 +27,7 @@ type Bounds struct {
 // DefaultBounds are those in force where the configuration says nothing.
 func DefaultBounds() Bounds {
 	return Bounds{
-		Lines: 16, PerTenant: 64, Total: 128, Window: 24 * time.Hour, Lease: 30 * time.Second,
+		Lines: 8, PerTenant: 64, Total: 128, Window: 24 * time.Hour, Lease: 30 * time.Second,
 		JobLines: 50_000, LineBytes: 16 << 20, FileBytes: 200 << 20,
 		TenantJobs: 100, TenantLines: 500_000, TenantBytes: 10 << 30,
 		KeepFiles: 30 * 24 * time.Hour, KeepResults: 29 * 24 * time.Hour, CancelGrace: time.Minute,

@@ -15,6 +15,9 @@ const (
 	flightBytes = 64 << 20 // of their bodies
 	claimGroup  = 64       // lines that are claimed at a time
 	mostPause   = 15 * time.Second
+
+	yieldAbove = 5 * time.Millisecond // of waiting for capacity
+	yieldEach  = time.Second
 )
 
 // work is one job that this process works at.
@@ -34,8 +37,10 @@ type work struct {
 	dry     time.Time // nothing is to be claimed before
 	served  int64     // when a line of it began last, as a count
 	pace    pace
-	step    bool // a step of it is under way
-	waits   int  // refusals in a row
+	step    bool      // a step of it is under way
+	waits   int       // refusals in a row
+	well    int       // lines that ended well since allow grew
+	yielded time.Time // when it may yield again
 }
 
 // team is the lines of one tenant.
@@ -148,13 +153,37 @@ func (c *crew) end(w *work, l Line, out *outcome, b *Bounds, now time.Time) {
 		w.refused(out.Due, b, now)
 	case out.Result != nil && out.Result.State == LineSucceeded:
 		w.waits = 0
-		if w.allow > 0 {
-			w.allow++
+		if out.queued > yieldAbove && w.pace.urgency == Relaxed {
+			w.yield(b, now)
+			return
 		}
-		if w.allow >= b.Lines<<(NumUrgencies-1) {
-			w.allow = 0 // no bound of its own
-		}
+		w.grow(b)
 	}
+}
+
+// grow lets one more line of a job run at a time, once as many as may have ended well.
+// REQUIRES: crew.mu is held.
+func (w *work) grow(b *Bounds) {
+	if w.allow == 0 {
+		return
+	}
+	if w.well++; w.well < w.allow {
+		return
+	}
+	w.well = 0
+	if w.allow++; w.allow >= b.Lines<<w.pace.urgency {
+		w.allow = 0 // no bound of its own
+	}
+}
+
+// yield lets fewer lines of a job that has time run at a time, since one had to wait for
+// capacity: somebody else wants it. What follows from it is to show before it is done again.
+// REQUIRES: crew.mu is held.
+func (w *work) yield(b *Bounds, now time.Time) {
+	if now.Before(w.yielded) {
+		return
+	}
+	w.allow, w.well, w.yielded = max(w.limit(b)/2, 1), 0, now.Add(yieldEach)
 }
 
 // refused makes a job wait of which a line was refused, and lets fewer of its lines run at
@@ -167,7 +196,7 @@ func (w *work) refused(due time.Time, b *Bounds, now time.Time) {
 	w.waits++
 	wait := min(max(due.Sub(now), leastWait<<min(w.waits-1, 4)), mostPause)
 	w.pause = now.Add(wait)
-	w.allow = max(w.limit(b)/2, 1)
+	w.allow, w.well = max(w.limit(b)/2, 1), 0
 }
 
 // next is when something may begin that may not now, zero if nothing is known of.

@@ -56,14 +56,15 @@
 // the line that begins next is of the tenant that has the fewest in flight for its weight.
 // They are of class batch, so that a pool gives them what other classes leave idle and
 // their share of it. A refusal pauses the job, for what it says and 15 s at most, and lets
-// half as many of its lines run at a time; each answer lets one more.
+// half as many of its lines run at a time; as many answers as run at a time let one more.
+// So it is with a relaxed job a line of which waited for capacity: somebody else wants it.
 //
 // The rate of a job is what of it has ended over the last 5 minutes, by whichever worker;
 // its finish is predicted at that rate. Each hundredth of the window, but no more often
 // than every 10 s, its urgency is decided anew:
 //
-//	up    the prediction is later than nine tenths of the time that is left, or no line
-//	      has ended and a quarter of the window has gone
+//	up    the prediction leaves less to spare than a tenth of the time that is left, or
+//	      than a fiftieth of the window; or no line has ended and a quarter of it has gone
 //	down  it is sooner than half of the time that is left
 //
 // A relaxed job has Bounds.Lines lines in flight, a pressed one twice and an urgent one four times

@@ -33,7 +33,9 @@ func (p *pace) note(now time.Time, ended int) {
 	for first < len(p.samples)-2 && now.Sub(p.samples[first+1].at) >= paceWindow {
 		first++
 	}
-	p.samples = append(p.samples[:0], p.samples[first:]...)
+	if first > 0 {
+		p.samples = append(p.samples[:0], p.samples[first:]...)
+	}
 }
 
 // rate is lines ended per second; 0 if none have or not for long enough.
@@ -76,12 +78,13 @@ func (p *pace) decide(now time.Time, j *Job) Urgency {
 		return p.urgency
 	}
 	left := j.Deadline.Sub(now)
+	spare := max(left/10, j.Window/50)
 	finish := p.finish(now, j.Counts.Open())
 	needs := finish.Sub(now)
 	switch {
 	case finish.IsZero() && left > j.Window*3/4: // nothing can be said yet
 		return p.urgency
-	case finish.IsZero() || needs > left-left/10:
+	case finish.IsZero() || needs > left-spare:
 		p.urgency = min(p.urgency+1, NumUrgencies-1)
 	case needs < left/2 && p.urgency > Relaxed:
 		p.urgency--

@@ -55,6 +55,7 @@ type outcome struct {
 	Posting
 	refused *sluice.Error // why it is to wait; nil if it has a result
 	weight  int64         // of its tenant; 0 if its caller is none any more
+	queued  time.Duration // that its request waited for capacity
 }
 
 // attempt is one run of a line.
@@ -156,6 +157,7 @@ func (a *attempt) outcome() outcome {
 
 func (a *attempt) result(res *exchange.Result, status int, kind string, body []byte) outcome {
 	out := a.outcome()
+	out.queued = res.Final.Queued
 	out.Result = &Result{
 		Line: a.line.Line, CustomID: a.line.CustomID, State: LineSucceeded, Status: status, Request: a.id,
 		Type: kind, Body: body, Usage: res.Usage, Cost: res.Cost, Ended: a.d.now(),

@@ -306,7 +306,7 @@ func TestShutdown(t *testing.T) {
 		if got := o.job(j.ID).Counts; got != (jobs.Counts{Total: 12, Waiting: 12}) {
 			t.Errorf("gave back %+v", got)
 		}
-		o.start(jobs.Bounds{})
+		o.start(jobs.Bounds{Lines: 12})
 		j = o.until(j.ID, ended)
 		if j.Counts.Succeeded != 12 || time.Since(begun) > 40*time.Second {
 			t.Errorf("has %+v after %s", j.Counts, time.Since(begun))

@@ -80,6 +80,7 @@ type site struct {
 	cancel   context.CancelFunc
 	log      history
 	bodies   bodies
+	run      exchange.Runner // what the front runs requests by
 }
 
 // endless is a typical output that every bound cuts.
@@ -154,11 +155,12 @@ func newTable(p *plan) *route.Table {
 func (s *site) serve(p *plan) (stop func()) {
 	up := upstream.New(upstream.Options{Dialer: egress.New(egress.Options{Dial: s.net.Dial})})
 	table := func() *route.Table { return s.table }
+	s.run = exchange.New(exchange.Options{
+		Gate: s.gate, Journal: &s.log, Learned: estimate.New(estimate.Options{}), Upstream: up,
+		Table: table, Target: s.log.target, Hooks: s.log.exchange(),
+	}).Run
 	front := proxy.New(proxy.Options{
-		Run: exchange.New(exchange.Options{
-			Gate: s.gate, Journal: &s.log, Learned: estimate.New(estimate.Options{}), Upstream: up,
-			Table: table, Target: s.log.target, Hooks: s.log.exchange(),
-		}).Run,
+		Run:   s.run,
 		Table: table,
 		Identify: func(credential string) (sluice.Principal, error) {
 			policy, ok := p.tenants[sluice.TenantID(credential)]
