@@ -54,6 +54,7 @@ type attempt struct {
 	retryAfter time.Duration
 	again      bool   // another attempt may follow
 	denied     string // why none did all the same
+	added      int64  // events of the hooks' own, by which the numbers of its events are higher
 	stopped    bool   // its response was cancelled: nothing more is generated
 	parked     bool   // the operator's account or credential is of no use for now
 	call       *call  // goes on where the client leaves; nil if it ends with it

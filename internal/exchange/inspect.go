@@ -118,6 +118,9 @@ func (s *stream) look(last bool) bool {
 	if s.hooks = t.hooks.Events(s.a.about()); s.hooks == nil {
 		return true
 	}
+	if t.stored() {
+		s.hooks.After(t.r.Head.After)
+	}
 	out, ok := s.inspected(s.out, last)
 	s.out = append(s.out[:0], out...)
 	return ok
@@ -130,6 +133,7 @@ func (s *stream) inspected(events []byte, last bool) (out []byte, ok bool) {
 	if err == nil && last {
 		out, err = s.hooks.End(s.ctx)
 	}
+	s.a.added = s.hooks.Added()
 	if err != nil {
 		return nil, s.refused(err)
 	}
@@ -202,6 +206,7 @@ func (s *stream) read(p []byte) (int, error) {
 // tick delivers what hooks let go because its time has come.
 func (s *stream) tick() bool {
 	out, err := s.hooks.Tick(s.ctx, time.Now())
+	s.a.added = s.hooks.Added()
 	if err != nil {
 		return s.refused(err)
 	}

@@ -80,7 +80,11 @@ func reaches(table *route.Table, m *route.Model, pin *route.Pin) (found bool) {
 // prepareStored makes what the backend is sent.
 func (t *turn) prepareStored(a *attempt) outgoing {
 	a.sent, a.times.sent = true, time.Now()
-	return outgoing{Request: t.storedRequest(a, a.target, t.r.Head)}
+	h := t.r.Head
+	if h.Stream && t.hooks.Events(a.about()) != nil { // which have to see all of a text
+		h = h.FromStart()
+	}
+	return outgoing{Request: t.storedRequest(a, a.target, h)}
 }
 
 // storedRequest asks the backend of an attempt about a stored answer.

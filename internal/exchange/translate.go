@@ -245,9 +245,9 @@ func (a *attempt) step(ev wire.Event) wire.Step {
 // sequence is the number that the client's next event has, where its events have one.
 func (a *attempt) sequence() int64 {
 	if a.stream != nil {
-		return a.stream.Sequence()
+		return a.stream.Sequence() + a.added
 	}
-	return a.tap.Sequence()
+	return a.tap.Sequence() + a.added
 }
 
 // closing is the events by which the tap ends a stream, in the client's dialect.

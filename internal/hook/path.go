@@ -41,8 +41,9 @@ type check struct{ member, is string }
 // rule is what a path says.
 type rule struct {
 	treat treat
-	is    string // asEnd: the value that counts; empty is any but null
-	flush int    // of a stream's text: how it is written by itself, an index of Row.Flush; -1 for none
+	is    []string // asEnd: the values that count; none is any but null
+	empty bool     // asCut: it is a list, and stays one
+	flush int      // of a stream's text: how it is written by itself, an index of Row.Flush; -1 for none
 }
 
 func (n *node) kid(name []byte) *node {
@@ -91,7 +92,11 @@ func (n *node) compile(path string, r *rule) {
 			at.where = append(at.where, check{member, is})
 		}
 	}
-	if !conditional {
+	switch {
+	case !conditional && r.treat == asEnd && at.rule != nil && at.rule.treat == asEnd:
+		at.rule.is = append(at.rule.is, r.is...)
+		return
+	case !conditional:
 		at.rule = r
 		return
 	}
@@ -101,6 +106,14 @@ func (n *node) compile(path string, r *rule) {
 	}
 	at.other = append(at.other, other{check{member, is}, r})
 	above.chose = true
+}
+
+// cut is what stands in the place of a value that is cut.
+func (r *rule) cut() []byte {
+	if r.empty {
+		return []byte("[]")
+	}
+	return []byte("null")
 }
 
 // holds reports whether a member is what is asked for: a string, or another value as it is

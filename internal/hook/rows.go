@@ -23,6 +23,9 @@ type Row struct {
 	Ends     []string // what ends the texts of its index: any value but null, or PATH=VALUE
 	Index    []string // members that tell texts of one path apart
 	Envelope []string // members of an event that one made of it has too
+	With     []string // members of the last event of a text that one made of that has too
+	Number   string   // member that counts events; empty where nothing does
+	Again    bool     // Whole repeats what came in parts: services have decided, or are asked
 }
 
 // Delta is a text that a stream brings in parts.
@@ -48,6 +51,11 @@ var rows = [wire.NumOperations]Row{
 	wire.Speech:           {Request: []string{"input", "instructions"}},
 	wire.Moderations:      {Request: []string{"input", "input[]", "input[].text"}},
 	wire.Rerank:           {Request: []string{"query", "documents[]", "documents[].text"}, Answer: []string{"results[].document", "results[].document.text"}},
+
+	wire.Responses:      responsesRow,
+	wire.ResponseGet:    responsesRow,
+	wire.ResponseCancel: responsesRow,
+	wire.ResponseItems:  {Answer: beneath("data[]", responsesItem)},
 
 	wire.GenerateContent: geminiRow,
 	wire.CountContent:    {Request: append(beneath("generateContentRequest", geminiRow.Request), geminiRow.Request...)},
@@ -151,13 +159,15 @@ var geminiRow = Row{
 type plan struct {
 	request, answer, stream *node
 	deltas                  []Delta // by rule.flush
-	index, envelope         []string
+	index, envelope, with   []string
+	number                  string
+	again                   bool
 }
 
 // plans is rows made ready: data, as rows is.
 var plans = func() (out [wire.NumOperations]*plan) {
 	for op := range rows {
-		if r := &rows[op]; len(r.Request) > 0 {
+		if r := &rows[op]; len(r.Request) > 0 || wire.Operation(op).Stored() {
 			out[op] = r.plan()
 		}
 	}
@@ -173,7 +183,7 @@ func planOf(op wire.Operation) *plan {
 }
 
 func (r *Row) plan() *plan {
-	p := &plan{request: &node{}, answer: &node{}, stream: &node{}, index: r.Index, envelope: r.Envelope}
+	p := &plan{request: &node{}, answer: &node{}, stream: &node{}, index: r.Index, envelope: r.Envelope, with: r.With, number: r.Number, again: r.Again}
 	for _, path := range r.Request {
 		p.request.named(path, -1)
 	}
@@ -188,7 +198,7 @@ func (r *Row) plan() *plan {
 	}
 	for _, path := range r.Ends {
 		path, is, _ := strings.Cut(path, "=")
-		p.stream.compile(path, &rule{treat: asEnd, is: is, flush: -1})
+		p.stream.compile(path, ends(is))
 	}
 	return p
 }
@@ -215,10 +225,21 @@ func (n *node) named(path string, flush int) {
 		r.treat = asFixed
 	case "cut":
 		r.treat = asCut
+	case "empty":
+		r.treat, r.empty = asCut, true
 	default:
 		panic(fmt.Sprintf("hook: %q is no treatment of %s", how, path))
 	}
 	n.compile(path, r)
+}
+
+// ends is the rule of what ends texts: the value that it is, or any but null.
+func ends(is string) *rule {
+	r := &rule{treat: asEnd, flush: -1}
+	if is != "" {
+		r.is = []string{is}
+	}
+	return r
 }
 
 // Reads reports whether hooks can look into an operation.

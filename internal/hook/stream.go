@@ -22,6 +22,10 @@ type Stream struct {
 	cuts  bool     // something redacts: what repeats texts in another form is cut
 
 	lanes    []*lane
+	said     map[string][]byte // what was delivered of texts that services looked into, by what they were; nil where none does
+	at       int64             // number of the event that is read, or comes next, where they have one
+	added    int64             // events of our own, by which the numbers are higher
+	after    int64             // events up to that number are left out; negative leaves out none
 	doc      document
 	envelope []byte
 	out      []byte
@@ -34,13 +38,19 @@ type lane struct {
 	index index
 	flush int
 	pipes pipes
+	with  []byte // members that an event of its own has
+	was   []byte // the text so far, and what was delivered of it, where that is kept
+	is    []byte
 }
 
 func newStream(run *Run, hooks []*entry) *Stream {
-	s := &Stream{run: run, plan: run.plan, hooks: hooks}
+	s := &Stream{run: run, plan: run.plan, hooks: hooks, after: -1}
 	s.doc.indexes = run.plan.index
 	for _, h := range hooks {
 		s.cuts = s.cuts || h.caller == nil
+		if h.caller != nil && s.plan.again {
+			s.said, s.doc.paths = map[string][]byte{}, true
+		}
 	}
 	return s
 }
@@ -89,6 +99,7 @@ func (s *Stream) event(ctx context.Context, ev *wire.Event) error {
 		return s.run.unread(AtEvent)
 	}
 	s.keepEnvelope(data)
+	counted := s.count(data)
 	s.edits = s.edits[:0]
 	var touched []*lane
 	for i := range s.doc.texts {
@@ -96,7 +107,6 @@ func (s *Stream) event(ctx context.Context, ev *wire.Event) error {
 		switch {
 		case t.rule.treat == asEnd:
 		case t.rule.flush < 0:
-			s.repeated(t, data)
 		default:
 			l, err := s.delta(ctx, t, data)
 			if err != nil {
@@ -112,12 +122,35 @@ func (s *Stream) event(ctx context.Context, ev *wire.Event) error {
 			}
 		}
 	}
-	if len(s.edits) == 0 {
-		s.out = append(s.out, ev.Raw...)
-		return nil
+	for i := range s.doc.texts {
+		if t := &s.doc.texts[i]; t.rule.treat != asEnd && t.rule.flush < 0 {
+			if err := s.repeated(ctx, t, data); err != nil {
+				return err
+			}
+		}
 	}
-	s.out = wire.AppendEvent(s.out, string(ev.Name), spliced(data, s.edits))
+	s.deliver(ev, data, counted)
 	return nil
+}
+
+// deliver writes the event that is read, with the edits that were made of it.
+func (s *Stream) deliver(ev *wire.Event, data []byte, counted span) {
+	left := false
+	if counted.end > 0 {
+		if s.added > 0 {
+			s.edits = append(s.edits, Edit{counted.start, counted.end, strconv.AppendInt(nil, s.at+s.added, 10)})
+		}
+		left = s.at+s.added <= s.after
+		s.at++
+	}
+	switch {
+	case left:
+	case len(s.edits) == 0:
+		s.out = append(s.out, ev.Raw...)
+	default:
+		slices.SortFunc(s.edits, func(a, b Edit) int { return a.Start - b.Start })
+		s.out = wire.AppendEvent(s.out, string(ev.Name), spliced(data, s.edits))
+	}
 }
 
 // delta takes a part of a text through its lane and writes what comes out in its place:
@@ -137,6 +170,9 @@ func (s *Stream) delta(ctx context.Context, t *text, data []byte) (*lane, error)
 			return nil, err
 		}
 	}
+	if err := s.keepWith(l, data, part); err != nil {
+		return nil, err
+	}
 	out, err := l.pipes.push(ctx, part)
 	if err != nil {
 		return nil, err
@@ -148,6 +184,7 @@ func (s *Stream) delta(ctx context.Context, t *text, data []byte) (*lane, error)
 		}
 		out = append(out, rest...)
 	}
+	s.spoke(l, out)
 	if !bytes.Equal(out, part) {
 		s.edits = append(s.edits, Edit{t.at.start, t.at.end, escape(nil, out)})
 	}
@@ -165,15 +202,18 @@ func (s *Stream) ends(l *lane) bool {
 }
 
 // repeated redacts a text that an event has whole.
-func (s *Stream) repeated(t *text, data []byte) {
+func (s *Stream) repeated(ctx context.Context, t *text, data []byte) error {
 	if t.rule.treat == asCut {
 		if s.cuts {
-			s.edits = append(s.edits, Edit{t.at.start, t.at.end, []byte("null")})
+			s.edits = append(s.edits, Edit{t.at.start, t.at.end, t.rule.cut()})
 		}
-		return
+		return nil
 	}
 	was := data[t.at.start:t.at.end]
 	now := was
+	if s.said != nil && t.str {
+		return s.again(ctx, t, was)
+	}
 	for _, h := range s.hooks {
 		if h.caller != nil {
 			continue
@@ -184,9 +224,9 @@ func (s *Stream) repeated(t *text, data []byte) {
 		case !t.str:
 			edits = number(h.finder, now, &counts)
 		case plain(now):
-			edits = matches(h.finder, now, &counts)
+			edits = matchesOf(h.finder, t, now, &counts)
 		default:
-			edits = rawEdits(now, matches(h.finder, unquote(nil, now), &counts))
+			edits = rawEdits(now, matchesOf(h.finder, t, unquote(nil, now), &counts))
 		}
 		if len(edits) > 0 {
 			now = spliced(now, edits)
@@ -196,6 +236,7 @@ func (s *Stream) repeated(t *text, data []byte) {
 	if !bytes.Equal(was, now) {
 		s.edits = append(s.edits, Edit{t.at.start, t.at.end, now})
 	}
+	return nil
 }
 
 func (s *Stream) lane(t *text) *lane {
@@ -207,6 +248,7 @@ func (s *Stream) lane(t *text) *lane {
 	l := &lane{index: t.index, flush: t.rule.flush}
 	path := s.plan.deltas[l.flush].Path
 	path, _, _ = strings.Cut(path, ":")
+	path, _, _ = strings.Cut(path, "?type=")
 	for k := range t.index.n {
 		path = strings.Replace(path, "[]", "["+strconv.Itoa(int(t.index.of[k]))+"]", 1)
 	}
@@ -266,7 +308,11 @@ func (s *Stream) endEarly(ctx context.Context, next *lane) error {
 func (s *Stream) end(ctx context.Context, l *lane) error {
 	rest, err := l.pipes.end(ctx)
 	if err == nil && len(rest) > 0 {
+		s.spoke(l, rest)
 		s.alone(l, rest)
+	}
+	if err == nil && s.said != nil && len(l.was) > 0 {
+		s.said[string(l.was)] = l.is
 	}
 	return err
 }
@@ -290,69 +336,11 @@ func (s *Stream) Tick(ctx context.Context, now time.Time) ([]byte, error) {
 			return nil, err
 		}
 		if len(part) > 0 {
+			s.spoke(l, part)
 			s.alone(l, part)
 		}
 	}
 	return s.out, nil
-}
-
-// alone writes a part of a text as an event of its own.
-func (s *Stream) alone(l *lane, part []byte) {
-	d := &s.plan.deltas[l.flush]
-	b := append(s.spliced[:0], '{')
-	if len(s.envelope) > 0 {
-		b = append(append(b, s.envelope...), ',')
-	}
-	for form := d.Alone; form != ""; {
-		i := strings.IndexByte(form, '$')
-		if i < 0 {
-			b = append(b, form...)
-			break
-		}
-		b = append(b, form[:i]...)
-		if form = form[i+1:]; strings.HasPrefix(form, "text") {
-			b = append(escape(append(b, '"'), part), '"')
-			form = form[len("text"):]
-			continue
-		}
-		b = strconv.AppendInt(b, int64(l.index.of[form[0]-'0']), 10)
-		form = form[1:]
-	}
-	s.spliced = append(b, '}')
-	s.out = wire.AppendEvent(s.out, d.Event, s.spliced)
-}
-
-// keepEnvelope keeps the members that an event of our own has too, of the first event
-// that has any.
-func (s *Stream) keepEnvelope(data []byte) {
-	if len(s.envelope) > 0 || len(s.plan.envelope) == 0 {
-		return
-	}
-	d := document{b: data}
-	if d.ws() != '{' || !d.enter() {
-		return
-	}
-	for d.ws() == '"' {
-		start := d.i
-		key := d.str()
-		if d.ws() != ':' {
-			return
-		}
-		d.i++
-		at := d.skip()
-		for _, want := range s.plan.envelope {
-			if !d.bad && string(data[key.start:key.end]) == want {
-				if len(s.envelope) > 0 {
-					s.envelope = append(s.envelope, ',')
-				}
-				s.envelope = append(s.envelope, data[start:at.end]...)
-			}
-		}
-		if d.ws() != ',' {
-			return
-		}
-		d.i++
-	}
 }
 
 // firstTexts is the texts that events bring, for a hook that is asked before they are

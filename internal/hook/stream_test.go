@@ -38,7 +38,7 @@ func (s script) through(t interface {
 	st := r.Events(Reply{Status: 200})
 	for _, data := range s.events {
 		name := ""
-		if s.op == wire.Messages {
+		if s.op == wire.Messages || s.op == wire.Responses {
 			var e struct{ Type string }
 			_ = json.Unmarshal([]byte(data), &e)
 			name = e.Type

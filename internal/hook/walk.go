@@ -1,6 +1,9 @@
 package hook
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+)
 
 // text is one value that a row names.
 type text struct {
@@ -141,6 +144,8 @@ func (d *document) value(n *node, deep *rule) {
 			d.add(deep, at, true, true)
 		case own != nil:
 			d.add(own, at, true, false)
+		case n != nil && len(n.other) > 0:
+			d.add(undecided, at, true, false)
 		}
 	default:
 		at := d.other()
@@ -154,6 +159,10 @@ func (d *document) value(n *node, deep *rule) {
 	}
 }
 
+// undecided is the rule of a text that counts only beside a certain member, until that is
+// known.
+var undecided = &rule{flush: -1}
+
 // skip reads a value of any kind.
 func (d *document) skip() span {
 	d.ws()
@@ -165,7 +174,7 @@ func (d *document) skip() span {
 func (d *document) null(at span) bool { return string(d.b[at.start:at.end]) == "null" }
 
 func (d *document) add(r *rule, at span, str, within bool) {
-	if d.bad || r.treat == asEnd && r.is != "" && string(d.b[at.start:at.end]) != r.is {
+	if d.bad || r.treat == asEnd && len(r.is) > 0 && !slices.Contains(r.is, string(d.b[at.start:at.end])) {
 		return
 	}
 	t := text{rule: r, at: at, str: str, within: within}
@@ -252,6 +261,9 @@ func (d *document) object(n *node, deep *rule, first int) {
 				}
 			}
 		}
+	}
+	if len(chosen) > 0 {
+		d.texts = slices.DeleteFunc(d.texts, func(t text) bool { return t.rule == undecided })
 	}
 	for k := first; own.n > 0 && k < len(d.texts); k++ {
 		d.texts[k].index = joined(own, d.texts[k].index)

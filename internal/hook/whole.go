@@ -103,7 +103,7 @@ func (w *whole) apply(edits [][]Edit, cut bool) []byte {
 		t := &w.doc.texts[i]
 		if t.rule.treat == asCut {
 			if cut {
-				raw = append(raw, Edit{t.at.start, t.at.end, []byte("null")})
+				raw = append(raw, Edit{t.at.start, t.at.end, t.rule.cut()})
 			}
 			continue
 		}

@@ -55,7 +55,7 @@ func (k responder) streamOf() string {
 func (k responder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	w.Header().Set("X-Request-Id", "up-3")
-	if !strings.Contains(string(body), `"stream":true`) {
+	if !strings.Contains(string(body), `"stream":true`) && r.URL.Query().Get("stream") != "true" {
 		w.Header().Set("Content-Type", "application/json")
 		io.WriteString(w, aResponse)
 		return

@@ -63,8 +63,10 @@ type Head struct {
 	// an item is named by its id alone.
 	Store, Background, Items bool
 
-	// Query is what stands behind the path of a request of a stored answer.
+	// Query is what stands behind the path of a request of a stored answer, and After the
+	// number in it behind which its stream is to begin; -1 is the whole stream.
 	Query string
+	After int64
 
 	// What For and Splice need.
 	base      sluice.Tokens // bound of text and template, without media

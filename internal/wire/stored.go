@@ -3,6 +3,7 @@ package wire
 import (
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"sluice"
@@ -33,7 +34,7 @@ func (o Operation) Method() string {
 // said. The query goes on as it is written, so that what this gateway has not heard of
 // does too.
 func ScanStored(op Operation, id, query string) (*Head, error) {
-	h := &Head{Op: op, Refs: []route.State{{Kind: route.StateResponse, ID: id}}, Query: query}
+	h := &Head{Op: op, Refs: []route.State{{Kind: route.StateResponse, ID: id}}, Query: query, After: -1}
 	if id == "" || len(id) > maxStateID || strings.Trim(id, ".") == "" {
 		return nil, sluice.Invalid("response_id", "is no id of a response: write it as it was given")
 	}
@@ -53,10 +54,27 @@ func ScanStored(op Operation, id, query string) (*Head, error) {
 	case len(stream) == 0 || op != ResponseGet || stream[0] == "false":
 	case stream[0] == "true":
 		h.Stream = true
+		if after := values.Get("starting_after"); after != "" {
+			if h.After, err = strconv.ParseInt(after, 10, 63); err != nil || h.After < 0 {
+				return nil, sluice.Invalid("starting_after", "must be the number of an event")
+			}
+		}
 	default:
 		return nil, sluice.Invalid("stream", "must be true or false")
 	}
 	return h, nil
+}
+
+// FromStart is the head of a request for a stream from its first event on.
+func (h *Head) FromStart() *Head {
+	values, err := url.ParseQuery(h.Query)
+	if err != nil || h.After < 0 {
+		return h
+	}
+	values.Del("starting_after")
+	all := *h
+	all.Query, all.After = values.Encode(), -1
+	return &all
 }
 
 // StoredPath is where a backend has what is asked of, below the path of its Responses,
