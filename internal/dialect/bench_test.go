@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -85,10 +86,9 @@ func responses64() (b []byte) {
 	event("response.in_progress", response("in_progress", "[]", "null"))
 	event("response.output_item.added", `"output_index":0,"item":{"id":"msg_0123","type":"message","status":"in_progress","content":[],"role":"assistant"}`)
 	event("response.content_part.added", `"item_id":"msg_0123","output_index":0,"content_index":0,"part":{"type":"output_text","annotations":[],"logprobs":[],"text":""}`)
-	all := ""
+	all := strings.Join(words64(), "")
 	for i, w := range words64() {
 		event("response.output_text.delta", `"item_id":"msg_0123","output_index":0,"content_index":0,"delta":"`+w+`","logprobs":[],"obfuscation":"`+"eBjCTcvQlbPkb"[i%8:]+`"`)
-		all += w
 	}
 	part := `{"type":"output_text","annotations":[],"logprobs":[],"text":"` + all + `"}`
 	item := `{"id":"msg_0123","type":"message","status":"completed","content":[` + part + `],"role":"assistant"}`
