@@ -103,6 +103,9 @@ func (c *call) serve() {
 		c.reject(err)
 		return
 	}
+	if c.later(req) {
+		return
+	}
 	c.sink.watch(c.head.Stream)
 	res := c.p.o.Run(c.r.Context(), req, &c.sink)
 	if !res.BodyKept {

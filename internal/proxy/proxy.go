@@ -52,6 +52,8 @@ type Options struct {
 	MaxConns       int           // connections at a time; further ones wait to be accepted. 0 is no bound
 
 	Mounts []Mount // what other faces serve below the same address
+	// Later takes a request that is answered later; nil answers all at once.
+	Later func(ctx context.Context, r *exchange.Request) (Deferred, error)
 
 	NewID func() sluice.RequestID // nil mints UUIDv7
 }
