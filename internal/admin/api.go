@@ -58,6 +58,7 @@ func New(o Options) (*API, error) {
 	a.registerRoutes(api)
 	a.registerVersions(api)
 	a.registerCache(api)
+	a.registerBatches(api)
 	describeProblems(api.OpenAPI())
 	doc, err := api.OpenAPI().MarshalJSON()
 	if err != nil {

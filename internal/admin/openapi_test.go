@@ -13,7 +13,9 @@ var update = flag.Bool("update", false, "rewrite docs/openapi.json")
 // TestOpenAPIDocument holds docs/openapi.json to the API; -update rewrites it.
 func TestOpenAPIDocument(t *testing.T) {
 	const file = "../../docs/openapi.json"
-	b, _ := newRoutingBench(t)
+	var routing fakeRouting
+	var cancelled []string
+	b := newBench(t, func(o *Options) { o.Routing, o.Batches = routing.routing(), fakeBatches(&cancelled) })
 	var want bytes.Buffer
 	if err := json.Indent(&want, b.api.OpenAPI(), "", " "); err != nil {
 		t.Fatal(err)

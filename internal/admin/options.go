@@ -93,6 +93,8 @@ type Options struct {
 	// Reload reads the configuration again. A failed reload changes nothing; its
 	// error is shown to the operator, as single mistakes if it is a Problems.
 	Reload func(ctx context.Context, by Reload) (Reloaded, error)
+	// Batches shows batches and cancels them.
+	Batches Batches
 	// Routing shows and changes routes, and goes back to earlier versions.
 	Routing Routing
 	Cache   OutputCache // of answers

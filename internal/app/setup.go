@@ -15,6 +15,7 @@ import (
 	"sluice/internal/admin"
 	"sluice/internal/admit"
 	"sluice/internal/auth"
+	"sluice/internal/batch"
 	"sluice/internal/egress"
 	"sluice/internal/engine"
 	"sluice/internal/estimate"
@@ -138,8 +139,10 @@ func (a *App) setup(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	face := batch.New(batch.Options{Desk: a.desk, PublicURL: settings.PublicURL})
 	a.proxy = proxy.New(proxy.Options{
 		Run: a.answers.Run, Identify: a.identify, Table: table, Look: a.gate.Look, Log: log,
+		Mounts: mounts(face), Later: later(face),
 		Ready:   a.ready.Load,
 		Panic:   hooks.Exchange().Panic,
 		MaxBody: settings.BodyLimit, KeepAliveAfter: settings.KeepaliveAfter,

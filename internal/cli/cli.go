@@ -40,6 +40,7 @@ type root struct {
 	Explain explainCmd `cmd:"" help:"Why a request went as it did."`
 	Status  statusCmd  `cmd:"" help:"What waits, what runs, what is broken. Exits 6 when degraded."`
 	Ledger  ledgerCmd  `cmd:"" help:"The ledger."`
+	Batch   batchCmd   `cmd:"" help:"Batches and requests that are answered later: how far they are, cancel."`
 	Backend backendCmd `cmd:"" help:"Backends and their credentials: what is out, drain and undrain, enable."`
 	Cache   cacheCmd   `cmd:"" help:"Kept answers: what there is, and purging it."`
 	Ladder  ladderCmd  `cmd:"" help:"What is given up while a pool is short of capacity: status, pin and unpin a tier, preview one."`

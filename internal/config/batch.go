@@ -1,6 +1,7 @@
 package config
 
 import (
+	"net/url"
 	"time"
 
 	"sluice/internal/jobs"
@@ -23,6 +24,8 @@ type Batch struct {
 	TenantBytes Bytes    `json:"tenant_bytes,omitempty" jsonschema:"size of one tenant's files together, results included"`
 	KeepFiles   Duration `json:"keep_files,omitempty" jsonschema:"how long a file is kept that names no time"`
 	KeepResults Duration `json:"keep_results,omitempty" jsonschema:"how long results are kept of a batch that names no time"`
+
+	PublicURL string `json:"public_url,omitempty" jsonschema:"address by which clients call the gateway, such as https://llm.example.com: results_url of message batches, and where answers are that come later, begin with it; they are paths if left out"`
 }
 
 func (b *Batch) setDefaults() {
@@ -52,6 +55,9 @@ const (
 
 func (v *validator) batch() {
 	b := &v.c.Batch
+	if u, err := url.Parse(b.PublicURL); b.PublicURL != "" && (err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.RawQuery != "" || u.Fragment != "") {
+		v.fail("batch.public_url", "write https://HOST", "it is no address of a server")
+	}
 	for _, n := range []struct {
 		path     string
 		is, most Count

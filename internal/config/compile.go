@@ -55,6 +55,7 @@ type Settings struct {
 	Pepper              sluice.Secret // of auth.NewHasher
 	KeyPoll, StaleMax   time.Duration // of auth.KeeperOptions
 	Cache               CacheSettings
+	PublicURL           string // of batch.Options
 }
 
 // Fixed lists the settings, by their path, in which s differs from those that a
@@ -79,6 +80,7 @@ func (s Settings) Fixed(old Settings) []string {
 		{"keys.poll", s.KeyPoll != old.KeyPoll},
 		{"keys.stale_max", s.StaleMax != old.StaleMax},
 		{"cache", s.Cache != old.Cache},
+		{"batch.public_url", s.PublicURL != old.PublicURL},
 	} {
 		if f.changed {
 			out = append(out, f.path)
@@ -172,7 +174,8 @@ func (c *Config) settings() Settings {
 		LameDuck: time.Duration(c.LameDuck), Drain: time.Duration(c.Drain),
 		LogLevel: slog.Level(c.Log.Level), LogJSON: c.Log.Format == "json",
 		Pepper: reveal(c.Keys.Pepper), KeyPoll: time.Duration(c.Keys.Poll), StaleMax: time.Duration(c.Keys.StaleMax),
-		Cache: c.Cache.settings(),
+		Cache:     c.Cache.settings(),
+		PublicURL: c.Batch.PublicURL,
 	}
 }
 

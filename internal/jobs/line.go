@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -81,12 +82,7 @@ func headOf(op wire.Operation, body []byte, p *sluice.Policy, table *route.Table
 }
 
 func contains(list []string, s string) bool {
-	for _, v := range list {
-		if v == s {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(list, s)
 }
 
 // checker checks the lines of one input, in order. What it remembers of a line is 24
@@ -121,9 +117,12 @@ func (c *checker) check(n int, line []byte) (customID string) {
 	case MessageBatch:
 		return c.message(n, line)
 	}
-	if _, err := headOf(c.job.Op, line, c.policy, c.table); err != nil {
+	h, err := headOf(c.job.Op, line, c.policy, c.table)
+	if err != nil {
 		c.refused(n, "", err)
+		return ""
 	}
+	c.job.Model = h.Model
 	return ""
 }
 
@@ -171,6 +170,10 @@ func (c *checker) message(n int, line []byte) string {
 	}
 	if l.Params.Kind() != '{' {
 		c.wrong(n, "missing_required_parameter", "params", "params is required: the JSON object that /v1/messages takes")
+	} else if n == 1 {
+		if h, err := wire.Scan(c.job.Op, l.Params); err == nil {
+			c.job.Model = h.Model
+		}
 	}
 	return c.customID(n, l.CustomID)
 }

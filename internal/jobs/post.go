@@ -96,6 +96,9 @@ func (d *Desk) postGroup(ctx context.Context, group *[]done) error {
 		d.told(w, &mine[i].out, void[i])
 		d.crew.end(w, mine[i].line, &mine[i].out, b, now)
 	}
+	if w.job.Kind == Async { // somebody may be waiting for it
+		d.moved.Store(true)
+	}
 	d.hurry()
 	return nil
 }

@@ -356,7 +356,7 @@ func TestUrgency(t *testing.T) {
 		c := o.start(jobs.Bounds{Lines: 2})
 		j := o.batch(c, "acme", chatLines(300), 15*time.Minute) // 25 minutes at two, 6 at eight
 		o.until(j.ID, func(j jobs.Job) bool { return j.Urgency == jobs.Urgent })
-		if p := c.Progress(ptr(o.job(j.ID))); p.Rate <= 0 || p.Finish.IsZero() || p.Done <= 0 {
+		if p := c.Progress(new(o.job(j.ID))); p.Rate <= 0 || p.Finish.IsZero() || p.Done <= 0 {
 			t.Errorf("progress %+v", p)
 		}
 		j = o.until(j.ID, ended)
@@ -369,4 +369,5 @@ func TestUrgency(t *testing.T) {
 	})
 }
 
-func ptr[T any](v T) *T { return &v }
+//go:fix inline
+func ptr[T any](v T) *T { return new(v) }

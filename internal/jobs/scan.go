@@ -138,6 +138,9 @@ func (s *scanned) tooLarge() {
 // than that is to be said.
 func (s *scanned) full() bool {
 	most := s.d.bounds().JobLines
+	if s.c.job.Kind == MessageBatch { // whose clients are used to that
+		most *= 2
+	}
 	if s.total <= most {
 		return false
 	}

@@ -87,7 +87,8 @@ func checkMetadata(m map[string]string) error {
 
 // checkNow checks the input of a job before its client is answered.
 func (d *Desk) checkNow(ctx context.Context, j *Job) error {
-	fence, ok, err := d.o.Store.LeaseJob(ctx, j.ID, d.worker+"/"+string(j.ID), d.now(), d.now().Add(d.bounds().Lease))
+	owner := d.worker + "/" + string(j.ID)
+	fence, ok, err := d.o.Store.LeaseJob(ctx, j.ID, owner, d.now(), d.now().Add(d.bounds().Lease))
 	if err != nil || !ok {
 		return busy(err)
 	}
@@ -101,7 +102,8 @@ func (d *Desk) checkNow(ctx context.Context, j *Job) error {
 		}
 		return refusal(j.Problems[0], within)
 	}
-	return nil
+	_, _, err = d.o.Store.LeaseJob(ctx, j.ID, owner, d.now(), d.now()) // further steps are any worker's
+	return err
 }
 
 func busy(err error) error {
