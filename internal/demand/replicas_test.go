@@ -105,11 +105,16 @@ func plant(t *testing.T, demand func(time.Duration) float64, length time.Duratio
 	rnd := rand.New(rand.NewPCG(3, 4))
 	serving, ready, ordered := int64(8), time.Duration(0), int64(8)
 	least, most = serving, serving
+	looked := time.Duration(0)
 	for at := time.Duration(0); at < length; {
 		at += time.Duration(rnd.ExpFloat64() / (demand(at) / 100) * float64(time.Second))
 		w := Work{Requests: 1, Output: 100}
 		m.Offer(start.Add(at), Urgent, &w)
 		m.Leave(start.Add(at), Urgent, &w)
+		if at-looked < 5*time.Second {
+			continue
+		}
+		looked = at
 		if at >= ready {
 			serving = ordered
 		}

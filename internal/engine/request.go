@@ -34,6 +34,7 @@ type course struct {
 	maxWait time.Duration
 
 	pool  *pool // where it waits or runs
+	asked asked
 	item  sched.Item
 	place *route.Place // where it runs
 	taken route.Taken  // what it takes of the place
@@ -82,8 +83,6 @@ type course struct {
 	check   time.Time // when expires is looked at: never later than expires
 	due     int64     // check in nanoseconds from the engine's base
 	index   int       // in the heap of expiry or of expired
-
-	asked asked
 }
 
 // phase is what an open request does. Every request leaves by drop, once.
