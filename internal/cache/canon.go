@@ -269,7 +269,7 @@ func (c *canon) text(raw []byte, escaped bool) {
 // number writes a number as the decimal that it is: its digits without zeros at either
 // end, its exponent, and whether it was written as a whole number.
 func (c *canon) number(text []byte) {
-	whole := bytes.IndexAny(text, ".eE") < 0
+	whole := !bytes.ContainsAny(text, ".eE")
 	digits, exponent, ok := decimal(text)
 	if !ok { // no float64, and not accepted by any scan: it is equal to itself
 		c.put('?')

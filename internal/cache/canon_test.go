@@ -174,7 +174,7 @@ func TestCanonicalFormIsThatOfTheValue(t *testing.T) {
 			}
 			return string(h.Sum(nil))
 		}
-		if form(a) != form(a) {
+		if first, second := form(a), form(a); first != second { // two spellings
 			t.Fatalf("spellings of %v differ", a)
 		}
 		ja, _ := json.Marshal(a)
