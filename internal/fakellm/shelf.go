@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -127,9 +128,7 @@ func (k *shelved) end() {
 		return
 	}
 	o := obj{}
-	for name, v := range k.object {
-		o[name] = v
-	}
+	maps.Copy(o, k.object)
 	kind := "response.failed"
 	if o["status"], o["error"] = "failed", (obj{"code": "server_error", "message": "scripted failure"}); k.cancelled {
 		o["status"], o["error"], kind = "cancelled", nil, "response.cancelled"
