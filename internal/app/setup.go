@@ -134,11 +134,11 @@ func (a *App) setup(ctx context.Context) error {
 		a.metrics.Request(&ended)
 		requests.Log(&ended)
 	}
-	a.openDesk(exchanges.Run, table, log, snapshot.Batch)
 	a.answers, err = a.openCache(exchanges, dialer)
 	if err != nil {
 		return err
 	}
+	a.openDesk(a.answers.Run, table, log, snapshot.Batch)
 	face := batch.New(batch.Options{Desk: a.desk, PublicURL: settings.PublicURL})
 	a.proxy = proxy.New(proxy.Options{
 		Run: a.answers.Run, Identify: a.identify, Table: table, Look: a.gate.Look, Log: log,

@@ -22,6 +22,8 @@ const (
 
 // work is one job that this process works at.
 type work struct {
+	id     JobID
+	kind   Kind
 	ctx    context.Context // of its lines
 	cancel context.CancelCauseFunc
 

@@ -59,7 +59,7 @@ func (d *Desk) see(j *Job, now time.Time) *work {
 	defer d.crew.mu.Unlock()
 	w := d.crew.jobs[j.ID]
 	if w == nil {
-		w = &work{}
+		w = &work{id: j.ID, kind: j.Kind}
 		w.ctx, w.cancel = context.WithCancelCause(context.Background())
 		d.crew.jobs[j.ID] = w
 	}

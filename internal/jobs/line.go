@@ -74,15 +74,11 @@ func headOf(op wire.Operation, body []byte, p *sluice.Policy, table *route.Table
 		return nil, &sluice.Error{Kind: sluice.KindNotFound, Reason: sluice.ModelNotFound, Param: "model", Msg: fmt.Sprintf("%q is no model here", h.Model), Hint: "GET /v1/models lists what is"}
 	}
 	for _, name := range h.Privileged {
-		if p == nil || !contains(p.EngineFields, name) {
+		if p == nil || !slices.Contains(p.EngineFields, name) {
 			return nil, sluice.Invalid(name, "steers the backend's engine, which this key may not do: leave it out")
 		}
 	}
 	return h, nil
-}
-
-func contains(list []string, s string) bool {
-	return slices.Contains(list, s)
 }
 
 // checker checks the lines of one input, in order. What it remembers of a line is 24

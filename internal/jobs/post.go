@@ -82,7 +82,7 @@ func (d *Desk) postGroup(ctx context.Context, group *[]done) error {
 			rest = append(rest, e)
 		}
 	}
-	stale, err := d.o.Store.Post(ctx, w.job.ID, d.now(), posts)
+	stale, err := d.o.Store.Post(ctx, w.id, d.now(), posts)
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (d *Desk) told(w *work, out *outcome, stale bool) {
 	switch {
 	case stale:
 		d.o.Log.Warn("a line of a batch was answered twice: its lease had been lost, and this answer is voided",
-			slog.String("job", string(w.job.ID)), slog.Int("line", out.Line))
+			slog.String("job", string(w.id)), slog.Int("line", out.Line))
 		if h.Stale != nil {
 			h.Stale()
 		}
@@ -118,7 +118,7 @@ func (d *Desk) told(w *work, out *outcome, stale bool) {
 			h.Deferred(out.refused.Reason)
 		}
 	case out.Result != nil && h.Line != nil:
-		h.Line(w.job.Kind, out.Result.State)
+		h.Line(w.kind, out.Result.State)
 	}
 }
 

@@ -368,6 +368,3 @@ func TestUrgency(t *testing.T) {
 		}
 	})
 }
-
-//go:fix inline
-func ptr[T any](v T) *T { return new(v) }
