@@ -109,7 +109,7 @@ func (e *Engine) look(now time.Time) {
 func (p *pool) signal(now time.Time) ladder.Signal {
 	q := p.queue
 	s := ladder.Signal{
-		Age: q.Age(now, sluice.Batch), Waits: q.Competes(sluice.Interactive) || q.Competes(sluice.Standard), Refused: p.grade.window.Share(now),
+		Age: q.Age(now, sluice.Batch), Own: q.Age(now, sluice.Standard), Waits: q.Competes(sluice.Interactive) || q.Competes(sluice.Standard), Refused: p.grade.window.Share(now),
 	}
 	m := room{p: p, now: now}
 	if all, free := m.sum(nil); all[sched.KV] > 0 {

@@ -23,6 +23,7 @@
 //
 //	up    one of the next tier's Enter bounds is reached at every look for Rise,
 //	      and Rise has passed since the last move
+//	      (for the last rung, of what waits of interactive)
 //	down  all of this tier's Exit bounds are kept at every look for Hold, and Hold has
 //	      passed since the last move
 //	else  it stays

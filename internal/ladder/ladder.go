@@ -99,7 +99,11 @@ func (l *Ladder) climb(now time.Time, s *Signal) Cause {
 		return CauseNone
 	}
 	next := l.rung + 1
-	cause := l.policy.Steps[next.Tier()].Enter.over(s)
+	enter := &l.policy.Steps[next.Tier()].Enter
+	cause := enter.over(s)
+	if next == ShedInteractive && (enter.Age == 0 || s.Own < enter.Age) { // what waits of standard is not helped by that
+		cause = CauseNone
+	}
 	if cause == CauseNone {
 		l.over = time.Time{}
 		return CauseNone

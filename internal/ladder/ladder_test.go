@@ -18,7 +18,7 @@ const look = 250 * time.Millisecond
 // bad and calm are signals beyond every Enter bound and within every Exit bound of the
 // defaults; between is neither.
 var (
-	bad     = Signal{Age: 5 * time.Second, KV: 990, Waits: true, Refused: 300}
+	bad     = Signal{Age: 5 * time.Second, Own: 5 * time.Second, KV: 990, Waits: true, Refused: 300}
 	calm    = Signal{}
 	between = Signal{Age: time.Second, KV: 900, Waits: true, Refused: 20}
 )
@@ -59,6 +59,16 @@ func TestClimbsAndComesDown(t *testing.T) {
 	moves, _ = drive(l, now, 8*DefaultHold, calm)
 	if l.Acting() != 0 || len(moves) != int(ShedInteractive) || l.Restless() {
 		t.Errorf("after the calm it stands on %d, after %d moves", l.Acting(), len(moves))
+	}
+}
+
+// What waits of standard sheds no interactive.
+func TestLastRungIsForInteractive(t *testing.T) {
+	l := acting(Default(Act))
+	standard := bad
+	standard.Own = 0
+	if drive(l, start, time.Hour, standard); l.Acting() != ShedStandard {
+		t.Errorf("it stands on %d", l.Acting())
 	}
 }
 

@@ -6,6 +6,7 @@ import "time"
 // it is there to wait.
 type Signal struct {
 	Age     time.Duration // how long what waits longest has, what its caller's own limits keep back aside
+	Own     time.Duration // the same of class interactive alone
 	KV      int64         // of the memory in use, thousandths; 0 where it has no bound
 	Waits   bool          // something waits for room
 	Refused int64         // of the arrivals of the last seconds those refused for want of room, thousandths

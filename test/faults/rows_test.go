@@ -275,6 +275,14 @@ var rows = []row{
 		[]string{"internal/engine.TestFault_T1_ClockSetRefillsNothing", "internal/engine.TestFault_T1_ClockSetExpiresNothing", "internal/engine.TestFault_T1_ClockSetAndBudgets", "internal/engine.TestFault_T1_ClockSetKeepsTheQueue", "internal/quota.TestTimeNeverGoesBack"},
 	},
 	{
+		"O1", "three times what the pool serves, for three minutes: interactive three quarters of it, the rest standard and batch", "interactive within its target; batch is refused first, then standard, within 5 ms: 503 `degraded` with Retry-After and `sluice-tier`; the pool's ladder climbs a tier at a time and comes back without flapping", "none for what is refused",
+		[]string{"test/live.TestFault_O1_ThreeTimesTheCapacity", "test/live.TestLadderUnderASawtooth", "internal/ladder.TestNeverFlaps"},
+	},
+	{
+		"O3", "prompts of 100,000 tokens come faster than they can be read", "short ones do not wait behind them; from tier 2 on the long ones go to another pool, or 503 `degraded`; no prompt is cut", "none for what is refused",
+		[]string{"test/live.TestFault_O3_LongPromptFlood", "internal/engine.TestLadderCapsContext"},
+	},
+	{
 		"O4", "every backend's breaker open", "503 `no_backend` at once, with the time of the first probe as Retry-After; a backend that answers some requests stays in use while it is the last", "none",
 		[]string{bubbles + "TestFault_O4_AllBackendsOpen", "internal/route.TestSettleReleases"},
 	},

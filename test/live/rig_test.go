@@ -27,6 +27,7 @@ import (
 	"sluice/internal/exchange"
 	"sluice/internal/fakellm"
 	"sluice/internal/fleet"
+	"sluice/internal/ladder"
 	"sluice/internal/ledger"
 	"sluice/internal/price"
 	"sluice/internal/proxy"
@@ -56,9 +57,10 @@ type plan struct {
 	queue    route.QueueBounds
 	tenants  map[sluice.TenantID]sluice.Policy
 	retries  route.RetryPolicy
-	output   int64  // typical output of a request that its bound does not cut; 0: the bound always cuts
-	event    int64  // most tokens in one event; 0: 16
-	speaks   string // engine that the gateway takes the backends for: vllm tells its usage in every event
+	output   int64         // typical output of a request that its bound does not cut; 0: the bound always cuts
+	event    int64         // most tokens in one event; 0: 16
+	ladder   ladder.Policy // of the pool; with one the last backend is pool small, of model mini
+	speaks   string        // engine that the gateway takes the backends for: vllm tells its usage in every event
 }
 
 // backend is one engine and what the gateway believes that it can hold.
@@ -81,6 +83,7 @@ type site struct {
 	log      history
 	bodies   bodies
 	run      exchange.Runner // what the front runs requests by
+	moves    moves           // of ladders
 }
 
 // endless is a typical output that every bound cuts.
@@ -127,7 +130,9 @@ func newSite(t *testing.T, p *plan) *site {
 	if s.provider, err = fakellm.New(fakellm.Options{Models: models, Seed: 7, Strict: true, Book: 1}); err != nil {
 		t.Fatal(err)
 	}
-	s.gate = admit.New(engine.New(engine.Config{Table: s.table}), admit.Options{Hooks: s.log.admission()})
+	hooks := s.log.admission()
+	hooks.Tier = s.moves.note
+	s.gate = admit.New(engine.New(engine.Config{Table: s.table}), admit.Options{Hooks: hooks})
 	s.admin = newAdmin(t, s.gate)
 	s.client = &http.Client{Transport: &http.Transport{DialContext: s.net.Dial, DisableCompression: true, MaxIdleConnsPerHost: 1000}}
 	s.log.target = func(sluice.BackendID) (*upstream.Target, bool) { return target, true }
@@ -144,6 +149,9 @@ func newTable(p *plan) *route.Table {
 			ID: sluice.BackendID(id), Provider: "sim", Model: id, Dialect: "openai", Weight: 1, Price: row,
 			Context: 131_072, MaxOutput: 16_384, Capacity: b.capacity, StopsOnCancel: true,
 		})
+	}
+	if p.ladder.Mode != ladder.Off {
+		return withLadder(p, pool)
 	}
 	return &route.Table{
 		Version: "t1", Retries: p.retries, NoBreakers: p.retries.Unbounded, Pools: map[sluice.PoolID]*route.Pool{"main": pool},
