@@ -156,8 +156,11 @@ func TestLadderUnderASawtooth(t *testing.T) {
 					in        int
 					busy, low time.Duration
 				}{
-					{"a", 50, time.Second / 24, time.Second}, {"long", 2000, time.Second, 5 * time.Second}, {"frugal", 50, time.Second / 4, 4 * time.Second},
-					{"team", 50, time.Second / 4, 4 * time.Second}, {"night", 50, 2 * time.Second, 10 * time.Second},
+					{"a", 50, time.Second / 24, time.Second},
+					{"long", 2000, time.Second, 5 * time.Second},
+					{"frugal", 50, time.Second / 4, 4 * time.Second},
+					{"team", 50, time.Second / 4, 4 * time.Second},
+					{"night", 50, 2 * time.Second, 10 * time.Second},
 				} {
 					crowd.every(teeth*tooth, func(int) (ask, time.Duration) {
 						pause := a.low
