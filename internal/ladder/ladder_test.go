@@ -145,7 +145,7 @@ func TestValidate(t *testing.T) {
 			t.Errorf("%s: it passes", name)
 		}
 	}
-	for m := Off; m < NumModes; m++ {
+	for m := range Mode(NumModes) {
 		p := Default(m)
 		if err := p.Validate(); err != nil {
 			t.Errorf("the default of %s: %v", m, err)
