@@ -96,7 +96,7 @@ func (d *Desk) postGroup(ctx context.Context, group *[]done) error {
 		d.told(w, &mine[i].out, void[i])
 		d.crew.end(w, mine[i].line, &mine[i].out, b, now)
 	}
-	if w.job.Kind == Async { // somebody may be waiting for it
+	if w.kind == Async { // somebody may be waiting for it
 		d.moved.Store(true)
 	}
 	d.hurry()
