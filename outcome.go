@@ -73,15 +73,17 @@ const (
 	HoldExpired // no activity until the reservation ran out
 	Lost        // the process died while the attempt ran
 	InternalError
-	NotReady       // what the answer depends on has not been loaded yet
-	BudgetStop     // the answer was cut short with "length": the budget had no room for more of it
-	LostRace       // the other attempt at the request had content first
-	Displaced      // a copy that nobody sees gave its place to a request
-	Untranslatable // it asks for what the dialect of the model's backends cannot say
-	HookRefused    // a safety hook refused it, or its answer
-	HookFailed     // a safety hook that refuses where it cannot be asked could not be
-	Degraded       // a pool's degradation ladder refused it, or served less than was asked for
-	NumReasons     = iota
+	NotReady            // what the answer depends on has not been loaded yet
+	BudgetStop          // the answer was cut short with "length": the budget had no room for more of it
+	LostRace            // the other attempt at the request had content first
+	Displaced           // a copy that nobody sees gave its place to a request
+	Untranslatable      // it asks for what the dialect of the model's backends cannot say
+	HookRefused         // a safety hook refused it, or its answer
+	HookFailed          // a safety hook that refuses where it cannot be asked could not be
+	Degraded            // a pool's degradation ladder refused it, or served less than was asked for
+	IdempotencyInFlight // the request of its Idempotency-Key is still running
+	IdempotencyMismatch // its Idempotency-Key is that of a request with another body
+	NumReasons          = iota
 )
 
 var reasonNames = []string{
@@ -92,6 +94,7 @@ var reasonNames = []string{
 	"upstream_limited", "upstream_error", "upstream_timeout", "upstream_stalled", "upstream_truncated", "upstream_malformed",
 	"upstream_too_large", "upstream_redirect", "hold_expired", "lost", "internal_error", "not_ready", "budget", "lost_race", "displaced",
 	"untranslatable", "hook_refused", "hook_failed", "degraded",
+	"idempotency_in_flight", "idempotency_mismatch",
 }
 
 func (r Reason) String() string                { return enumText(reasonNames, r) }

@@ -90,6 +90,7 @@ type Attempt struct {
 	Untranslated      string      `json:"untranslated,omitempty" doc:"A dialect into which the request could not be put when one was looked for, and the field that was in the way"`
 	Cache             *CacheUse   `json:"cache,omitempty" doc:"Where it was answered without a backend of its own"`
 	Hooks             []Decision  `json:"hooks,omitempty" doc:"What hooks decided of the request and its answer, up to then"`
+	Replayed          string      `json:"replayed,omitempty" doc:"The request whose answer this one was given again, by its Idempotency-Key: no backend was asked and nothing is charged"`
 	Canary            bool        `json:"canary,omitempty" doc:"In a canary pool"`
 	Prefer            string      `json:"prefer,omitempty" doc:"What the model prefers: latency or price"`
 	Preferred         []Preferred `json:"preferred,omitempty" doc:"The model's first pools in the order that this gave, canaries aside, as of the arrival or the attempt before"`
@@ -328,6 +329,7 @@ func (x *Explanation) decisions(at *Attempt, detail []byte) {
 	take("hedge_denied", &at.HedgeDenied)
 	take("refers_to", &at.RefersTo)
 	take("drained", &at.Drained)
+	take("replayed", &at.Replayed)
 	var pin *route.Pin
 	if take("kept_at", &pin); pin != nil {
 		at.KeptAt = pin.String()

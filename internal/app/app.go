@@ -25,6 +25,7 @@ import (
 	"sluice/internal/exchange"
 	"sluice/internal/fakellm"
 	"sluice/internal/hook"
+	"sluice/internal/idempotency"
 	"sluice/internal/jobs"
 	"sluice/internal/ledger"
 	"sluice/internal/proxy"
@@ -73,6 +74,7 @@ type App struct {
 	gate      *admit.Gate
 	keeper    *auth.Keeper
 	tokens    *jwt.Verifier
+	keys      *idempotency.Keeper
 	exchange  *exchange.Exchange
 	state     *stateful.Keeper
 	inspector *hook.Inspector

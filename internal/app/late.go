@@ -193,6 +193,7 @@ func (a *App) tryStore(ctx context.Context, dsn string, hasher auth.Hasher) erro
 	}
 	a.store.publish()
 	a.state.Start(ctx)
+	a.keys.Start()
 	a.admin.Store(api)
 	a.keeper.Notify()
 	a.history.Wake()

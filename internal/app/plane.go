@@ -163,6 +163,7 @@ func (a *App) levels() telemetry.Levels {
 		Regions:     view.Regions,
 		State:       a.stateLevel(),
 		Batch:       a.desk.Level(),
+		Idempotency: a.keysLevel(),
 		Drains:      a.exchange.Drains(),
 		Background:  a.exchange.Background(),
 		RetryBudget: view.Retries, RetryBudgetBounded: view.RetriesBounded,

@@ -111,6 +111,7 @@ func (a *App) putInForce(m *made) error {
 	a.tokens.Use(next.Issuers)
 	a.state.Configure(next.State.PerTenant, next.State.Total, next.State.Keep)
 	a.desk.Configure(next.Batch)
+	a.keys.Configure(next.Keys)
 	a.metrics.Declare(next.Table)
 	a.metrics.DeclareHooks(next.Hooks)
 	a.metrics.DeclareIssuers(next.Issuers)

@@ -141,7 +141,7 @@ func (a *App) setup(ctx context.Context) error {
 	a.openDesk(a.answers.Run, table, log, snapshot.Batch)
 	face := batch.New(batch.Options{Desk: a.desk, PublicURL: settings.PublicURL})
 	a.proxy = proxy.New(proxy.Options{
-		Run: a.answers.Run, Identify: a.identify, Table: table, Look: a.gate.Look, Log: log,
+		Run: a.keepKeys(a.answers.Run, snapshot.Keys).Run, Identify: a.identify, Table: table, Look: a.gate.Look, Log: log,
 		Mounts: mounts(face), Later: later(face),
 		Ready:   a.ready.Load,
 		Panic:   hooks.Exchange().Panic,

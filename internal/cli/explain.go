@@ -224,6 +224,10 @@ func limits(w io.Writer, x *admin.Explanation) {
 }
 
 func step(w io.Writer, s *admin.Attempt) {
+	if s.Replayed != "" {
+		fmt.Fprintf(w, "%-11snone: it was given the answer of %s again, by its Idempotency-Key\n", "attempts", s.Replayed)
+		return
+	}
 	if s.Attempt == 0 {
 		fmt.Fprintf(w, "%-11sno backend was reached\n", "attempts")
 		if s.Message != "" {

@@ -14,6 +14,7 @@ import (
 	"sluice/internal/auth"
 	"sluice/internal/auth/jwt"
 	"sluice/internal/hook"
+	"sluice/internal/idempotency"
 	"sluice/internal/jobs"
 	"sluice/internal/price"
 	"sluice/internal/route"
@@ -37,6 +38,7 @@ type Snapshot struct {
 	Settings Settings
 	State    StateBounds
 	Batch    jobs.Bounds
+	Keys     idempotency.Limits
 	Groups   map[sluice.TenantID]string // in which tenants share their kept answers
 	Warnings Problems                   // what is questionable; none stops the gateway
 }
@@ -124,6 +126,7 @@ func Compile(c *Config, o CompileOptions) (*Snapshot, error) {
 		State:    c.State.bounds(),
 		Batch:    c.Batch.bounds(),
 		Groups:   c.Cache.groups(),
+		Keys:     c.Idempotency.limits(),
 	}}
 	for _, name := range sorted(c.Pools) {
 		b.pool(name, c.Pools[name])

@@ -15,16 +15,17 @@ type Config struct {
 	Store  *Secret `json:"store,omitempty" jsonschema:"store of entries and of what the API creates: sqlite:PATH or postgres://…; sqlite below data if left out"`
 	Shared *Secret `json:"shared,omitempty" jsonschema:"redis://… for limits that several replicas share; not yet in force"`
 
-	BodyLimit      Bytes    `json:"body_limit,omitempty" jsonschema:"largest request body"`
-	KeepaliveAfter Duration `json:"keepalive_after,omitempty" jsonschema:"silence before the first content after which a stream is kept alive; until then status and headers are true"`
-	LameDuck       Duration `json:"lame_duck,omitempty" jsonschema:"how long a stopping gateway answers not ready and still accepts"`
-	Drain          Duration `json:"drain,omitempty" jsonschema:"how long a stopping gateway lets running requests finish"`
-	Log            Log      `json:"log,omitzero" jsonschema:"the log on standard error"`
-	Keys           Keys     `json:"keys,omitzero" jsonschema:"how keys are checked"`
-	Auth           Auth     `json:"auth,omitzero" jsonschema:"who is let in beside keys: bearers of signed tokens"`
-	State          State    `json:"state,omitzero" jsonschema:"what is remembered of what providers keep between requests: containers, files, stored answers, by their ids"`
-	Batch          Batch    `json:"batch,omitzero" jsonschema:"files and batches: how much of them a tenant may have, and how many of their lines run at a time"`
-	Cache          Cache    `json:"cache,omitzero" jsonschema:"where answers are kept, for plans and tenants with output_cache"`
+	BodyLimit      Bytes       `json:"body_limit,omitempty" jsonschema:"largest request body"`
+	KeepaliveAfter Duration    `json:"keepalive_after,omitempty" jsonschema:"silence before the first content after which a stream is kept alive; until then status and headers are true"`
+	LameDuck       Duration    `json:"lame_duck,omitempty" jsonschema:"how long a stopping gateway answers not ready and still accepts"`
+	Drain          Duration    `json:"drain,omitempty" jsonschema:"how long a stopping gateway lets running requests finish"`
+	Log            Log         `json:"log,omitzero" jsonschema:"the log on standard error"`
+	Keys           Keys        `json:"keys,omitzero" jsonschema:"how keys are checked"`
+	Auth           Auth        `json:"auth,omitzero" jsonschema:"who is let in beside keys: bearers of signed tokens"`
+	State          State       `json:"state,omitzero" jsonschema:"what is remembered of what providers keep between requests: containers, files, stored answers, by their ids"`
+	Batch          Batch       `json:"batch,omitzero" jsonschema:"files and batches: how much of them a tenant may have, and how many of their lines run at a time"`
+	Cache          Cache       `json:"cache,omitzero" jsonschema:"where answers are kept, for plans and tenants with output_cache"`
+	Idempotency    Idempotency `json:"idempotency,omitzero" jsonschema:"answers that are kept for requests that come again with the same Idempotency-Key"`
 
 	Region  string             `json:"region,omitempty" jsonschema:"where the gateway stands, for locality: {prefer: local}"`
 	Regions map[string]*Region `json:"regions,omitempty" jsonschema:"what each region has to spare for requests that are at home in another, by name"`
@@ -67,6 +68,7 @@ func (c *Config) setDefaults() {
 	c.State.setDefaults()
 	c.Batch.setDefaults()
 	c.Cache.setDefaults()
+	c.Idempotency.setDefaults()
 }
 
 // Admin is the admin plane.

@@ -49,6 +49,7 @@ func (v *validator) validate() {
 	v.state()
 	v.batch()
 	v.cache()
+	v.idempotency()
 	v.retries()
 	v.breaker()
 	for _, name := range sorted(v.c.Providers) {

@@ -62,6 +62,8 @@ type Head struct {
 
 	Tier   ladder.Tier // on which the pool's ladder stood for the request
 	Lesser bool        // it was served less than was asked for, or by a smaller model
+
+	Replayed sluice.RequestID // the request whose answer it is, given again; empty if it is this one's
 }
 
 // Runner takes one request to its result and delivers the answer to its client on the

@@ -28,8 +28,9 @@
 // sluice-class, sluice-max-wait, sluice-task, sluice-labels, sluice-risk, sluice-run,
 // sluice-run-limits and sluice-session are obeyed or refused with 400 or 403, and so is
 // one that is misspelt or comes twice. docs/headers.md has all of them.
-// An Idempotency-Key has no effect and is not sent on; the answer says so in
-// sluice-dropped.
+// An Idempotency-Key is checked here and obeyed by what stands in front of the exchange
+// (package idempotency); on what other faces serve it has no effect, which sluice-dropped
+// says.
 //
 // # Connections
 //

@@ -9,6 +9,7 @@ import (
 
 	"sluice"
 	"sluice/internal/exchange"
+	"sluice/internal/idempotency"
 	"sluice/internal/ladder"
 	"sluice/internal/wire"
 )
@@ -27,8 +28,9 @@ const (
 	hDropped   = "Sluice-Dropped"
 	hReason    = "Sluice-Reason"
 	hTier      = "Sluice-Tier"
-	hKey       = "Idempotency-Key"
 	hCache     = "Sluice-Cache"
+	hReplayed  = "Idempotent-Replayed"
+	hOriginal  = "Sluice-Original-Request"
 )
 
 // requestHeaders are those of a request that have an effect.
@@ -103,8 +105,8 @@ func (c *call) request(body []byte) (*exchange.Request, error) {
 	if err := understood(h); err != nil {
 		return nil, err
 	}
-	if len(h[hKey]) > 0 {
-		c.drop("idempotency-key")
+	if err := idempotency.Check(h[idempotency.Header]); err != nil {
+		return nil, err
 	}
 	for _, name := range head.Privileged {
 		if p := c.principal.Policy; p == nil || !slices.Contains(p.EngineFields, name) {
@@ -221,6 +223,10 @@ func (c *call) answerHeader(h http.Header, head *exchange.Head) {
 	}
 	if head.Upstream != nil {
 		wire.AnswerHeader(h, head.Upstream)
+	}
+	if head.Replayed != "" {
+		h[hReplayed] = []string{"true"}
+		h[hOriginal] = []string{string(head.Replayed)}
 	}
 	if b := head.Grant.Backend; b != nil {
 		c.values.set(h, hBackend, string(b.ID))

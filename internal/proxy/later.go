@@ -7,6 +7,7 @@ import (
 
 	"sluice"
 	"sluice/internal/exchange"
+	"sluice/internal/idempotency"
 	"sluice/internal/wire"
 )
 
@@ -37,7 +38,7 @@ func (c *call) later(req *exchange.Request) bool {
 		c.reject(e)
 		return true
 	}
-	for _, name := range []string{hKey, hMaxWait, hSession} {
+	for _, name := range []string{idempotency.Header, hMaxWait, hSession} {
 		if len(c.r.Header[name]) > 0 && !strings.Contains(c.dropping, strings.ToLower(name)) {
 			c.drop(strings.ToLower(name))
 		}

@@ -8,6 +8,7 @@ import (
 
 	"sluice"
 	"sluice/internal/auth"
+	"sluice/internal/idempotency"
 	"sluice/internal/wire"
 )
 
@@ -119,7 +120,7 @@ func (c *call) caller() (Caller, error) {
 	if err := understood(h); err != nil {
 		return by, err
 	}
-	if len(h[hKey]) > 0 {
+	if len(h[idempotency.Header]) > 0 {
 		c.drop("idempotency-key")
 	}
 	var err error

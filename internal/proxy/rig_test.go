@@ -30,6 +30,7 @@ import (
 	"sluice/internal/exchange"
 	"sluice/internal/fetch"
 	"sluice/internal/hook"
+	"sluice/internal/idempotency"
 	"sluice/internal/ledger"
 	"sluice/internal/price"
 	"sluice/internal/route"
@@ -99,6 +100,7 @@ type setup struct {
 	asked   http.Handler         // what serves the hooks that are services; nil has none
 	web     http.Handler         // what serves the images that requests name by URL; nil has none
 	front   func(*rig, *Options) // puts something in front of the exchange
+	keys    *idempotency.Options // for requests that have an Idempotency-Key; nil runs each
 }
 
 // rig is a whole gateway, its backends and a client over a network in memory.
@@ -115,6 +117,7 @@ type rig struct {
 
 	inspector *hook.Inspector
 	fetcher   *fetch.Fetcher
+	keeper    *idempotency.Keeper
 
 	mu      sync.Mutex
 	records []Record
@@ -212,6 +215,12 @@ func newRig(t *testing.T, s setup) *rig {
 		},
 		Log: r.log,
 	}
+	if s.keys != nil {
+		s.keys.Next, s.keys.Record = x.Run, x
+		r.keeper = idempotency.New(*s.keys)
+		r.keeper.Start()
+		o.Run = r.keeper.Run
+	}
 	if s.options != nil {
 		s.options(&o)
 	}
@@ -275,6 +284,9 @@ func (r *rig) serve(s setup) (stop func()) {
 		}
 		r.up.Close()
 		r.fetcher.Close()
+		if r.keeper != nil {
+			r.keeper.Close()
+		}
 		if r.inspector != nil {
 			r.inspector.Close()
 		}

@@ -35,6 +35,7 @@ type Levels struct {
 	Keys           int           // keys in it
 	State          StateLevel
 	Batch          jobs.Level
+	Idempotency    KeysLevel
 	SnapshotAge    time.Duration // since the snapshot was last read or confirmed
 	Ready          bool
 	OffFile        bool // something else than the configuration file is in force
@@ -84,6 +85,7 @@ type levels struct {
 	region                                         regionDescs
 	state                                          stateDescs
 	batch                                          batchDescs
+	idempotency                                    keysDescs
 	backendInflight, backendKV, backendHealthy     *prometheus.Desc
 	backendLimit, backendKVUsage, backendRate      *prometheus.Desc
 	retryBudget, backendRetryBudget                *prometheus.Desc
@@ -104,6 +106,7 @@ func newLevels(m *Metrics) *levels {
 		region:             newRegionDescs(m),
 		state:              newStateDescs(m),
 		batch:              newBatchDescs(m),
+		idempotency:        newKeysDescs(m),
 		backendInflight:    m.desc("sluice_backend_inflight", "gauge", "Attempts in flight, by backend.", "backend"),
 		backendKV:          m.desc("sluice_backend_kv_tokens", "gauge", "Tokens of key-value memory held, by backend.", "backend"),
 		backendLimit:       m.desc("sluice_backend_limit", "gauge", "Attempts that the backend may be given at a time: configured, or found from its answers.", "backend"),
@@ -145,6 +148,7 @@ func (l *levels) Describe(ch chan<- *prometheus.Desc) {
 	l.region.describe(ch)
 	l.state.describe(ch)
 	l.batch.describe(ch)
+	l.idempotency.describe(ch)
 }
 
 // Collect implements prometheus.Collector.
@@ -165,6 +169,7 @@ func (l *levels) Collect(ch chan<- prometheus.Metric) {
 	l.regions(v.Regions, ch)
 	l.state.collect(v.State, ch)
 	l.batch.collect(v.Batch, ch)
+	l.idempotency.collect(v.Idempotency, ch)
 	l.backends(v.Backends, gauge)
 	l.health(&v, gauge)
 	if v.RetryBudgetBounded {

@@ -75,6 +75,7 @@ type Metrics struct {
 	issuers       issuerMetrics
 	batches       batchMetrics
 	cached        cacheMetrics
+	keyEvents     *prometheus.CounterVec
 }
 
 // Row describes one metric, for docs/metrics.md.
@@ -111,6 +112,7 @@ func New(o Options) *Metrics {
 	m.issuers = newIssuerMetrics(m)
 	m.batches = newBatchMetrics(m)
 	m.cached = newCacheMetrics(m)
+	m.idempotencyMetrics()
 	m.heat()
 	m.tenants = newTenants(o.Now, [4]*prometheus.Desc{
 		m.desc("sluice_tenant_requests_total", "counter", "Requests that ended, by tenant: the busiest tenants and other.", "tenant"),

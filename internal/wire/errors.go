@@ -70,6 +70,9 @@ func rejectionOf(e *sluice.Error, o ErrorOptions) rejection {
 		r.anthropicType = "invalid_request_error"
 	case sluice.BodyTimeout:
 		r.openaiStatus, r.anthropicStatus, r.geminiStatus = http.StatusRequestTimeout, http.StatusRequestTimeout, http.StatusRequestTimeout
+	case sluice.IdempotencyMismatch:
+		r.openaiStatus, r.anthropicStatus, r.geminiStatus = http.StatusUnprocessableEntity, http.StatusUnprocessableEntity, http.StatusUnprocessableEntity
+		r.anthropicType, r.geminiWord = "invalid_request_error", "INVALID_ARGUMENT"
 	case sluice.NeverFits:
 		if kind != sluice.KindTooLarge {
 			r = rejections[sluice.KindInvalid]
@@ -120,7 +123,7 @@ func retryHeaders(h http.Header, e *sluice.Error) {
 	case e.Kind == sluice.KindBudgetExhausted:
 		h.Set("X-Should-Retry", "false")
 		return
-	case e.Kind != sluice.KindRateLimited && e.Kind != sluice.KindOverloaded:
+	case e.Kind != sluice.KindRateLimited && e.Kind != sluice.KindOverloaded && e.Reason != sluice.IdempotencyInFlight:
 		return
 	}
 	wait := max(e.RetryAfter, 0)
@@ -280,6 +283,7 @@ func message(e *sluice.Error, id sluice.RequestID) string {
 	}
 	switch {
 	case e.RetryAfter <= 0:
+	case e.Reason == sluice.IdempotencyInFlight:
 	case e.Expected:
 		b.WriteString("; room is expected in about " + about(e.RetryAfter).String())
 	default:

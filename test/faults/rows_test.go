@@ -241,6 +241,14 @@ var rows = []row{
 		"C10", "depth, repeated keys, 1e400, lone surrogates", "400 `invalid_request`", "none",
 		[]string{bubbles + "TestFault_C10_HostileBodies", "internal/wire.TestScanRefuses"},
 	},
+	{
+		"C11", "the same `Idempotency-Key` again: at the same time, with another body, later", "409 `idempotency_in_flight` with Retry-After; 422 `idempotency_mismatch`; the same status and bytes with `idempotent-replayed: true` and the first request's id", "one billed entry, and for each of the others one of zero",
+		[]string{bubbles + "TestFault_C11_IdempotencyKey", "internal/app.TestFault_C11_AcrossRestarts", "internal/idempotency.TestReplicasRunOnce"},
+	},
+	{
+		"C11", "kill -9 while the request of a key runs", "connection reset; the key is 409 until its lease ends, 30 s at most, and then free", "lost: the estimate, never zero",
+		[]string{"internal/idempotency.TestLeaseOfADeadProcess"},
+	},
 
 	{
 		"V1", "reload of a file with a mistake, a cycle, a missing secret, a port in use, or of none", "nothing; ready throughout, and the mistake is told with its place", "–",
