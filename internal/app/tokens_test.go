@@ -1,6 +1,7 @@
 package app
 
 import (
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -36,9 +37,7 @@ func TestTokens(t *testing.T) {
 			"iss": issuer.URL, "aud": "sluice", "sub": "alice", "org": "acme", "email": "alice@acme.test", "groups": []string{"llm-batch"},
 			"iat": time.Now().Unix(), "exp": time.Now().Add(time.Hour).Unix(),
 		}
-		for k, v := range change {
-			c[k] = v
-		}
+		maps.Copy(c, change)
 		return issuer.Sign(t, "k1", c)
 	}
 	const chat = `{"model":"sim-small","max_tokens":3,"user":"someone-else","messages":[{"role":"user","content":"x"}]}`

@@ -179,11 +179,11 @@ func TestWrongLinesAreTold(t *testing.T) {
 			t.Errorf("%s: got line %d, %s, %q: %s; want %d, %s, %q", tt.name, line, p.Code, param, p.Message, tt.line, tt.code, tt.param)
 		}
 	}
-	many := ""
+	var many strings.Builder
 	for i := range 21 {
-		many += chat(fmt.Sprint(i), "x")
+		many.WriteString(chat(fmt.Sprint(i), "x"))
 	}
-	last := as[batch](t, r.do(acme, "POST", "/v1/batches", create(r.upload(acme, many).ID, "")), 200)
+	last := as[batch](t, r.do(acme, "POST", "/v1/batches", create(r.upload(acme, many.String()).ID, "")), 200)
 	if b := r.finished(acme, last.ID); b.Errors == nil || b.Errors.Data[0].Code != "too_many_tasks" || *b.Errors.Data[0].Line != 21 {
 		t.Errorf("too many lines: %+v", b.Errors)
 	}

@@ -137,7 +137,7 @@ type ladderPinCmd struct {
 
 // tierNamed is a tier by its number or name.
 func tierNamed(s string) (int, error) {
-	for t := ladder.None; t < ladder.NumTiers; t++ {
+	for t := range ladder.NumTiers {
 		if s == t.String() || s == strconv.Itoa(int(t)) {
 			return int(t), nil
 		}
