@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,7 +33,9 @@ type rig struct {
 	net    *egresstest.Net
 	issuer *jwttest.Issuer
 	v      *Verifier
-	told   map[Result]int
+
+	mu   sync.Mutex
+	told map[Result]int // guarded by mu
 }
 
 func newRig(t *testing.T, change func(*Spec)) *rig {
@@ -41,7 +44,11 @@ func newRig(t *testing.T, change func(*Spec)) *rig {
 	server := &http.Server{Handler: r.issuer}
 	go server.Serve(r.net.Listen("login.test:80"))
 	t.Cleanup(func() { server.Close(); synctest.Wait() })
-	r.v = New(Options{Dialer: egress.New(egress.Options{Dial: r.net.Dial}), Told: func(_ string, what Result) { r.told[what]++ }})
+	r.v = New(Options{Dialer: egress.New(egress.Options{Dial: r.net.Dial}), Told: func(_ string, what Result) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.told[what]++
+	}})
 	r.v.Use([]Spec{spec(change)})
 	t.Cleanup(r.v.Close)
 	return r
