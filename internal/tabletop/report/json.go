@@ -49,7 +49,7 @@ func JSON(w io.Writer, results []*tabletop.Result) error {
 		),
 	)
 	out := document{JSONVersion, "sluice.tabletop", stateOf(results[0]) == passed, results}
-	if err := json.MarshalWrite(w, out, json.WithMarshalers(numbers), jsontext.WithIndent("  "), jsontext.EscapeForHTML(true)); err != nil {
+	if err := json.MarshalWrite(w, out, json.WithMarshalers(numbers), json.Deterministic(true), jsontext.WithIndent("  "), jsontext.EscapeForHTML(true)); err != nil {
 		return err
 	}
 	_, err := io.WriteString(w, "\n")
