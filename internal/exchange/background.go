@@ -89,7 +89,7 @@ func (b *background) enter(t sluice.TenantID, most int64) *sluice.Error {
 	case b.n >= MaxBackground, int64(b.tenants[t]) >= most:
 		return &sluice.Error{
 			Kind: sluice.KindOverloaded, Reason: sluice.QueueFull, Param: "background", RetryAfter: fullWait,
-			Msg: "as many responses are made in the background as may be at a time", Hint: "wait for one of them to end, or for the answer to this one",
+			Msg: "has no room: as many responses are made as may be at a time", Hint: "wait for one of them to end, or for the answer to this one",
 		}
 	}
 	b.n++

@@ -33,7 +33,7 @@ func (c *call) later(req *exchange.Request) bool {
 	}
 	c.word = "answers"
 	if len(req.RunLimits) > 0 {
-		e := sluice.Invalid("sluice-run-limits", "bounds the run from now on, and this request runs later")
+		e := sluice.Invalid("sluice-run-limits", "is for what runs now, and this request runs later")
 		e.Hint = "send it with a request of the run that is answered at once"
 		c.reject(e)
 		return true
