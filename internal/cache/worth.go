@@ -14,7 +14,7 @@ func unfit(r *exchange.Request) string {
 	switch {
 	case h.Op.Counts() || h.Op.Form() || h.Op.Stored() || r.Free:
 		return "operation"
-	case len(h.Refs) > 0 || h.Store || h.Items || h.Background:
+	case len(h.Refs) > 0 || h.Store || h.Background:
 		return "state" // what a provider keeps is not in the body, or changes with the request
 	case h.ServerTools > 0:
 		return "provider_tools" // what they find or do is not in the body

@@ -21,7 +21,7 @@ const (
 )
 
 // stateParams names the member by which most requests refer to each kind.
-var stateParams = [route.NumStateKinds]string{"container", "file_id", "previous_response_id", "conversation", "messages.audio.id", "cachedContent", "tools", "container.skills", "prompt", "tools"}
+var stateParams = [route.NumStateKinds]string{"container", "file_id", "previous_response_id", "conversation", "messages.audio.id", "cachedContent", "tools", "container.skills", "prompt", "tools", "input"}
 
 // paramOf names the member by which a request of an operation refers to a kind.
 func paramOf(op wire.Operation, k route.StateKind) string {
@@ -49,7 +49,7 @@ func (t *turn) locate(ctx context.Context) *sluice.Error {
 		return unknownState(f.Unknown, paramOf(t.r.Head.Op, f.Unknown.Kind))
 	case f.Split != nil:
 		t.toldState(f.Split.Kind, stateSplit)
-		e := sluice.Invalid(paramOf(t.r.Head.Op, f.Split.Kind), "names a %s that is kept at another place than what else the request refers to: %q", f.Split.Kind, f.Split.ID)
+		e := sluice.Invalid(paramOf(t.r.Head.Op, f.Split.Kind), "names %s that is kept at another place than what else the request refers to: %q", f.Split.Kind.Noun(), f.Split.ID)
 		e.Hint = "one backend has to have all of it: refer to what came from one place"
 		return e
 	case f.Unknown != nil:
@@ -64,7 +64,7 @@ func (t *turn) locate(ctx context.Context) *sluice.Error {
 func unknownState(s *route.State, param string) *sluice.Error {
 	return &sluice.Error{
 		Kind: sluice.KindNotFound, Reason: sluice.NotFound, Param: param,
-		Msg:  fmt.Sprintf("names a %s that does not exist: %q", s.Kind, s.ID),
+		Msg:  fmt.Sprintf("names %s that does not exist: %q", s.Kind.Noun(), s.ID),
 		Hint: "refer to what an answer to a request of yours has named, as long as it is kept",
 	}
 }

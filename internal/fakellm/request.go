@@ -153,6 +153,10 @@ func (s *Server) understand(sf surface, h http.Header, in *body) (*ask, *refusal
 	a := &ask{surface: sf, asked: in.Model, stream: in.Stream, choices: 1, dimensions: in.Dimensions, base64: in.Encoding == "base64"}
 	if sf == surfaceResponses {
 		a.background, a.unstored = in.Background, in.Store != nil && !*in.Store
+		var refused *refusal
+		if in.Input, refused = s.shelf.quote(in.Input, credentialOf(h)); refused != nil {
+			return a, refused
+		}
 		if !a.unstored {
 			a.stored = storedInput(in.Input, s.mint())
 		}

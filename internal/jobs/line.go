@@ -61,11 +61,6 @@ func headOf(op wire.Operation, body []byte, p *sluice.Policy, table *route.Table
 		e.Hint = "leave it out"
 		return nil, e
 	}
-	if h.Items {
-		e := sluice.Invalid("input", "has an item by its id alone, which is not led to where that is kept")
-		e.Hint = "send the item itself, or go on from an answer by previous_response_id"
-		return nil, e
-	}
 	model := sluice.ModelID(h.Model)
 	if p != nil && !p.Allows(model) {
 		return nil, &sluice.Error{Kind: sluice.KindForbidden, Reason: sluice.ModelNotAllowed, Param: "model", Msg: "is not allowed for this key", Hint: "GET /v1/models lists what is"}

@@ -113,9 +113,6 @@ func (c *call) request(body []byte) (*exchange.Request, error) {
 			return nil, sluice.Invalid(name, "steers the backend's engine, which this key may not do: leave it out")
 		}
 	}
-	if err := unkept(head); err != nil {
-		return nil, err
-	}
 	var err error
 	if req.Class, err = c.class(req.Class); err != nil {
 		return nil, err

@@ -196,11 +196,10 @@ func TestResponsesElsewhere(t *testing.T) {
 	})
 }
 
-// What no route leads back to is refused before it costs anything, and what another
-// dialect cannot say by its path.
+// What is refused is before it costs anything, and what another dialect cannot say by its
+// path.
 func TestResponsesRefused(t *testing.T) {
 	for _, tt := range []struct{ body, param, code string }{
-		{`{"model":"m","input":[{"type":"item_reference","id":"msg_1"}]}`, "input", "invalid_value"},
 		{`{"model":"m","input":"x","background":true}`, "background", "untranslatable"},
 		{`{"model":"m","input":"x","max_output_tokens":0}`, "max_output_tokens", "invalid_value"},
 		{`{"model":"m","input":"x","tools":[{"type":"web_search"}]}`, "tools[0]", "untranslatable"},

@@ -2,6 +2,7 @@ package route
 
 import (
 	"slices"
+	"strings"
 
 	"sluice"
 )
@@ -21,10 +22,11 @@ const (
 	StateSkill                         // instructions and files for a container
 	StatePrompt                        // a prompt that a provider has by an id
 	StateResource                      // whatever else a provider's tool is given by an id
+	StateItem                          // a part of a stored answer, such as its message or its reasoning
 	NumStateKinds     = iota
 )
 
-var stateKindNames = [NumStateKinds]string{"container", "file", "response", "conversation", "audio", "cache", "store", "skill", "prompt", "resource"}
+var stateKindNames = [NumStateKinds]string{"container", "file", "response", "conversation", "audio", "cache", "store", "skill", "prompt", "resource", "item"}
 
 // String is the word in messages, records and metrics.
 func (k StateKind) String() string {
@@ -32,6 +34,14 @@ func (k StateKind) String() string {
 		return stateKindNames[k]
 	}
 	return "unknown"
+}
+
+// Noun is the word behind its article.
+func (k StateKind) Noun() string {
+	if s := k.String(); strings.ContainsRune("aeiou", rune(s[0])) {
+		return "an " + s
+	}
+	return "a " + k.String()
 }
 
 // State is something that a backend keeps between requests, by the id that it has given.

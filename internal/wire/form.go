@@ -208,7 +208,7 @@ func (f *form) take(e *entry) {
 		return
 	}
 	if m, ok := stateOf([]byte(name)); ok {
-		f.s.reject(name, "refers to a "+m.kind.String()+" that a provider keeps, which a form cannot: send what is in it")
+		f.s.reject(name, "refers to "+m.kind.Noun()+" that a provider keeps, which a form cannot: send what is in it")
 		return
 	}
 	value := f.b[e.at.start:e.at.end]

@@ -59,9 +59,8 @@ type Head struct {
 	Privileged []string
 
 	// Of the Responses operation: the provider is to keep the answer, which is what
-	// leaving it out means there (chat may ask for it, too); the answer is not waited for;
-	// an item is named by its id alone.
-	Store, Background, Items bool
+	// leaving it out means there (chat may ask for it, too); the answer is not waited for.
+	Store, Background bool
 
 	// Query is what stands behind the path of a request of a stored answer, and After the
 	// number in it behind which its stream is to begin; -1 is the whole stream.

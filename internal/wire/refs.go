@@ -127,7 +127,7 @@ func (s *scanner) refersTo(m stateMember, param string) {
 		}
 	default:
 		s.skip()
-		s.reject(param, "must be the id of a "+m.kind.String()+", a string; or a list of ids where its name is in the plural")
+		s.reject(param, "must be the id of "+m.kind.Noun()+", a string; or a list of ids where its name is in the plural")
 	}
 	s.h.Unbounded = true // nothing here tells how large it is
 }

@@ -46,42 +46,6 @@ func (s *scanner) readInputItems() {
 	}
 }
 
-// item reads one item of the input.
-func (s *scanner) item() {
-	kind, named, result := "", false, false
-	for o := s.object(); s.member(&o); {
-		switch string(s.key(&o)) {
-		case "type":
-			kind, _ = s.word("input.type", 1<<10)
-		case "id":
-			named = s.present()
-		case "content", "summary", "output":
-			s.content()
-		case "arguments", "name", "input":
-			s.literalText()
-		case "action", "code", "outputs", "queries", "results", "operation":
-			if !s.null() {
-				s.schema()
-			}
-		case "tools":
-			if !s.null() {
-				start := s.i
-				s.schema()
-				s.againTools(start)
-			}
-		case "environment":
-			s.things()
-		case "result":
-			result = s.present()
-		default:
-			s.other(s.key(&o))
-		}
-	}
-	if named && (kind == "item_reference" || kind == "image_generation_call" && !result) {
-		s.h.Unbounded, s.h.Items = true, true
-	}
-}
-
 // readText reads text.format: the structure of the answer.
 func (s *scanner) readText() { s.inner("text", textFields) }
 

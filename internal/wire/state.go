@@ -15,6 +15,7 @@ const (
 	maxRefs    = 256  // different ones that a request may refer to
 	maxMention = 4096 // references in all
 	maxKept    = 64   // that are taken from one answer
+	maxItems   = 256  // likewise, of its own items
 )
 
 // reads makes a reader of a member that refers to what a backend keeps: by its id, or by
@@ -42,12 +43,12 @@ func (s *scanner) referID(k route.StateKind, param, id string) {
 	}
 	for i := range len(id) {
 		if c := id[i]; c <= ' ' || c >= 0x7f || c == '%' || c == '?' || c == '#' || c == '\\' {
-			s.reject(param, "has a character that no id of a "+k.String()+" has: write it as it was given")
+			s.reject(param, "has a character that no id of "+k.Noun()+" has: write it as it was given")
 			return
 		}
 	}
 	if strings.Contains(id, "..") || strings.Contains(id, "//") {
-		s.reject(param, "is a path and no id of a "+k.String()+": write it as it was given")
+		s.reject(param, "is a path and no id of "+k.Noun()+": write it as it was given")
 		return
 	}
 	s.refer(k, param, id)
@@ -64,7 +65,7 @@ func (s *scanner) referFile(k route.StateKind, param, uri string) {
 	case w == keptFile:
 		s.refer(k, param, name)
 	case k != route.StateFile: // an address is no name of it
-		s.reject(param, "is no name of a "+k.String())
+		s.reject(param, "is no name of "+k.Noun())
 	}
 }
 
@@ -162,13 +163,23 @@ func (t *Tap) kept(l *lexer, k route.StateKind) { t.keep(k, l.bytesOf()) }
 // keep notes an id by which the backend keeps something. It costs no memory where it is
 // known already.
 func (t *Tap) keep(k route.StateKind, id []byte) {
-	if len(id) == 0 || len(id) > maxStateID || len(t.state) >= maxKept {
+	if len(id) == 0 || len(id) > maxStateID {
 		return
 	}
+	most, n := maxKept, 0
+	if k == route.StateItem { // which are many, and push out nothing else
+		most = maxItems
+	}
 	for i := range t.state {
-		if t.state[i].Kind == k && t.state[i].ID == string(id) {
+		switch of := t.state[i].Kind; {
+		case of == k && t.state[i].ID == string(id):
 			return
+		case (of == route.StateItem) == (k == route.StateItem):
+			n++
 		}
+	}
+	if n >= most {
+		return
 	}
 	t.state = append(t.state, route.State{Kind: k, ID: string(id)})
 }

@@ -212,6 +212,10 @@ func TestTapState(t *testing.T) {
 		},
 		{"anthropic, none", Messages, TapOptions{}, `{"id":"msg","type":"message","container":null,"content":[],"stop_reason":"end_turn"}`, nil},
 		{"containers of a response", Responses, TapOptions{}, `{"id":"r","store":false,"output":[{"type":"code_interpreter_call","container_id":"c1"},{"type":"shell_call","environment":{"type":"container_reference","container_id":"c2"}}],"status":"completed"}`, []route.State{container, {Kind: route.StateContainer, ID: "c2"}}},
+		{"items of a response", Responses, TapOptions{}, `{"id":"r","output":[{"id":"rs_1","type":"reasoning"},{"type":"message","id":"msg_1","content":[{"id":"no"}]},{"type":"x","id":null}],"status":"completed"}`, []route.State{{Kind: route.StateResponse, ID: "r"}, {Kind: route.StateItem, ID: "rs_1"}, {Kind: route.StateItem, ID: "msg_1"}}},
+		{"items of one that is not stored", Responses, TapOptions{}, `{"id":"r","output":[{"id":"rs_1","type":"reasoning"}],"store":false,"status":"completed"}`, nil},
+		{"a response that is fetched", ResponseGet, TapOptions{}, `{"id":"r","output":[{"id":"msg_1","type":"message"}],"status":"completed"}`, []route.State{{Kind: route.StateResponse, ID: "r"}, {Kind: route.StateItem, ID: "msg_1"}}},
+		{"what a response answers to", ResponseItems, TapOptions{}, `{"data":[{"id":"msg_1","type":"message"}]}`, nil}, // which the client may have named itself
 		{"a file of Gemini's", GenerateContent, TapOptions{}, `{"candidates":[{"content":{"parts":[{"fileData":{"fileUri":"https://GENERATIVELANGUAGE.googleapis.com/v1/files/a"}},{"fileData":{"fileUri":"https://example.com/a"}}]},"finishReason":"STOP"}]}`, []route.State{{Kind: route.StateFile, ID: "files/a"}}},
 		{"stored", Chat, TapOptions{Stored: true}, `{"id":"chatcmpl-1","choices":[{"index":0,"message":{"content":"x","audio":{"id":"a1","data":"","transcript":"t"}},"finish_reason":"stop"}]}`, []route.State{{Kind: route.StateResponse, ID: "chatcmpl-1"}, {Kind: route.StateAudio, ID: "a1"}}},
 		{"not stored", Chat, TapOptions{}, `{"id":"chatcmpl-1","choices":[{"index":0,"message":{"content":"x","tool_calls":[{"id":"no"}]},"finish_reason":"stop"}]}`, nil},
@@ -244,6 +248,35 @@ func TestTapState(t *testing.T) {
 	}
 	if !slices.Equal(at, []int{0, 1, 2, 2}) || tap.State()[1] != container {
 		t.Errorf("after each event %v: %v", at, tap.State())
+	}
+}
+
+// Items of a stream are known as they begin, unless the response is not stored; they are
+// bounded, and leave room for all else.
+func TestTapItems(t *testing.T) {
+	event := func(tap *Tap, data string) {
+		if s := tap.Event(Event{Raw: []byte("data: " + data + "\n\n"), Data: []byte(data), dataAt: 6}); s.Err != nil {
+			t.Fatal(s.Err)
+		}
+	}
+	for _, store := range []bool{true, false} {
+		tap := NewTap(Responses, TapOptions{})
+		event(tap, fmt.Sprintf(`{"type":"response.created","response":{"id":"r","store":%v,"status":"in_progress"}}`, store))
+		for i := range 2 * maxItems {
+			event(tap, fmt.Sprintf(`{"type":"response.output_item.added","item":{"id":"msg_%d","type":"message"}}`, i))
+			if want := min(i+1, maxItems) + 1; store && len(tap.State()) != want || !store && len(tap.State()) > 0 {
+				t.Fatalf("stored %v, %d items: %d ids", store, i+1, len(tap.State()))
+			}
+		}
+		event(tap, `{"type":"response.output_item.added","item":{"id":"ci_1","type":"code_interpreter_call","container_id":"c1"}}`)
+		last := tap.State()[len(tap.State())-1]
+		if last != (route.State{Kind: route.StateContainer, ID: "c1"}) {
+			t.Errorf("stored %v: last is %v", store, last)
+		}
+		event(tap, `{"type":"response.completed","response":{"id":"r","status":"completed","output":[]}}`)
+		if !store && len(tap.State()) != 1 {
+			t.Errorf("not stored: %v", tap.State())
+		}
 	}
 }
 

@@ -67,6 +67,7 @@ type Tap struct {
 	toolCalls    int64
 	sequence     int64  // number of the last event, where they have one; -1 before the first
 	id           string // of the answer, where it may be named later
+	unkept       bool   // the provider does not keep it
 	searches     int64  // that the provider ran, where its usage does not tell
 	blocked      bool   // the prompt was, and there is no answer
 	finish       string

@@ -23,7 +23,8 @@ type responsesFacts struct {
 	delta          span // inside of the string
 	escaped        bool
 	err            *sluice.Error
-	unkept         bool // the provider does not keep the response
+	unkept         bool     // the provider does not keep the response
+	items          [][]byte // ids of its output
 	words          struct{ code, message string }
 }
 
@@ -143,6 +144,10 @@ func (t *Tap) item(l *lexer, f *responsesFacts) {
 		switch string(l.key(&o)) {
 		case "type":
 			f.item = bytes.Clone(l.bytesOf())
+		case "id":
+			if id := l.bytesOf(); !t.unkept {
+				t.keep(route.StateItem, id)
+			}
 		case "container_id":
 			t.kept(l, route.StateContainer)
 		case "environment":
@@ -185,11 +190,15 @@ func (t *Tap) response(l *lexer, f *responsesFacts) {
 	t.keptResponse(f)
 }
 
-// keptResponse notes that the provider keeps the response, unless it says that it does
-// not.
+// keptResponse notes that the provider keeps the response and what it is made of, unless
+// it says that it does not.
 func (t *Tap) keptResponse(f *responsesFacts) {
-	if !f.unkept {
-		t.keep(route.StateResponse, []byte(t.id))
+	if t.unkept = t.unkept || f.unkept; t.unkept {
+		return
+	}
+	t.keep(route.StateResponse, []byte(t.id))
+	for _, id := range f.items {
+		t.keep(route.StateItem, id)
 	}
 }
 
@@ -252,7 +261,7 @@ func (t *Tap) responsesBody(l *lexer) *sluice.Error {
 	for o := l.object(); l.member(&o); {
 		switch key := string(l.key(&o)); key {
 		case "output":
-			t.responsesOutput(l)
+			t.responsesOutput(l, &f)
 		default:
 			t.responseMember(l, &f, key)
 		}
@@ -268,7 +277,7 @@ func (t *Tap) responsesBody(l *lexer) *sluice.Error {
 }
 
 // responsesOutput counts the items of a whole response.
-func (t *Tap) responsesOutput(l *lexer) {
+func (t *Tap) responsesOutput(l *lexer, in *responsesFacts) {
 	if l.ws() != '[' {
 		l.skip()
 		return
@@ -278,14 +287,16 @@ func (t *Tap) responsesOutput(l *lexer) {
 			l.skip()
 			continue
 		}
-		t.wholeItem(l)
+		t.wholeItem(l, in)
 	}
 }
 
-func (t *Tap) wholeItem(l *lexer) {
+func (t *Tap) wholeItem(l *lexer, in *responsesFacts) {
 	var f responsesFacts
 	for o := l.object(); l.member(&o); {
 		switch string(l.key(&o)) {
+		case "id":
+			in.items = append(in.items, l.bytesOf())
 		case "type":
 			f.item = bytes.Clone(l.bytesOf())
 		case "content":

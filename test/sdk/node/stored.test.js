@@ -37,6 +37,14 @@ test("a stored response: retrieve, go on from it, delete", async () => {
   await assert.rejects(openai.responses.create({ model, input: "x", previous_response_id: made.id }), OpenAI.NotFoundError);
 });
 
+test("items are named by their ids", async () => {
+  const made = await openai.responses.create({ model, input: "weather?", tools: [{ type: "function", name: "f", parameters: { type: "object", properties: {} }, strict: false }] });
+  const input = [...made.output.map(({ id }) => ({ type: "item_reference", id })), { type: "function_call_output", call_id: made.output.find((o) => o.type === "function_call").call_id, output: "sunny" }];
+  const next = await openai.responses.create({ model, input: [{ role: "user", content: "weather?" }, ...input, { role: "user", content: "[[tokens=3]]" }] });
+  assert.equal(next.usage.output_tokens, 3);
+  await assert.rejects(other.responses.create({ model, input }), OpenAI.NotFoundError);
+});
+
 test("what was streamed is streamed again, from any event on", async () => {
   const first = await collect(openai.responses.create({ model, input: "[[tokens=12]]", stream: true }));
   const id = first[0].response.id;
