@@ -134,6 +134,7 @@ type completion struct {
 	Finish             string
 	StopReason         any
 	Usage              obj
+	Logprobs           []any
 }
 
 func assembledCompletion(t fataler, whole []byte) completion {
@@ -150,12 +151,13 @@ func assembledCompletion(t fataler, whole []byte) completion {
 			}
 			Finish     string `json:"finish_reason"`
 			StopReason any    `json:"stop_reason"`
+			Logprobs   struct{ Content []any }
 		}
 		Usage obj
 	}
 	decode(t, whole, &in)
 	c := in.Choices[0]
-	return completion{in.ID, in.Model, in.Created, c.Message.Content, c.Message.Reasoning, c.Message.Refusal, c.Message.Details, c.Message.Calls, c.Finish, c.StopReason, in.Usage}
+	return completion{in.ID, in.Model, in.Created, c.Message.Content, c.Message.Reasoning, c.Message.Refusal, c.Message.Details, c.Message.Calls, c.Finish, c.StopReason, in.Usage, c.Logprobs.Content}
 }
 
 // assembleCompletion puts chunks together as the official clients do: strings by
@@ -182,6 +184,7 @@ func assembleCompletion(t fataler, stream []byte) (c completion) {
 				}
 				Finish     *string `json:"finish_reason"`
 				StopReason any     `json:"stop_reason"`
+				Logprobs   struct{ Content []any }
 			}
 			Usage obj
 		}
@@ -192,6 +195,7 @@ func assembleCompletion(t fataler, stream []byte) (c completion) {
 		}
 		for _, x := range e.Choices {
 			c.Content += x.Delta.Content
+			c.Logprobs = append(c.Logprobs, x.Logprobs.Content...)
 			c.Refusal += x.Delta.Refusal
 			c.Reasoning += x.Delta.Reasoning
 			c.Details = append(c.Details, x.Delta.Details...)

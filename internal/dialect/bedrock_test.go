@@ -20,7 +20,7 @@ var bedrockRig = &rig{
 
 // keepsInConverse takes out of a request what the dialect does not keep.
 func keepsInConverse(r *Request) {
-	r.Serial, r.Choice.Only = false, nil
+	r.Serial, r.Choice.Only, r.Asks = false, nil, nil
 	if r.Choice.Kind == ChoiceNone {
 		r.Choice = Choice{}
 	}

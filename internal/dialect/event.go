@@ -1,10 +1,6 @@
 package dialect
 
-import (
-	"github.com/go-json-experiment/json/jsontext"
-
-	"sluice"
-)
+import "sluice"
 
 // EventKind sorts the events of a stream.
 type EventKind uint8
@@ -36,14 +32,6 @@ type Event struct {
 	Stop    Stop
 	// Logprobs are those of an EventText, where they were asked for.
 	Logprobs []Logprob
-}
-
-// Logprob is how likely one token of the answer was. Figures are as written.
-type Logprob struct {
-	Token   string         `json:"token"`
-	Logprob jsontext.Value `json:"logprob"`
-	Bytes   jsontext.Value `json:"bytes,omitempty"` // of the token; nil if they are not told
-	Top     []Logprob      `json:"top_logprobs,omitempty"`
 }
 
 // StopReason is why an answer ended.

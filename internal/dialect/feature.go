@@ -74,7 +74,6 @@ const (
 	FeatureBlankStop   Feature = "stop sequences of white space"
 	FeatureChoices     Feature = "several answers"
 	FeatureLogprobs    Feature = "log probabilities"
-	FeatureChances     Feature = "log probabilities of a candidate"
 
 	FeatureSchema     Feature = "JSON by a schema"
 	FeatureObject     Feature = "JSON without a schema"

@@ -63,9 +63,10 @@ type geminiAnswer struct {
 }
 
 type geminiCandidate struct {
-	Index   int           `json:"index"`
-	Content geminiContent `json:"content"`
-	Finish  string        `json:"finishReason"`
+	Index    int            `json:"index"`
+	Content  geminiContent  `json:"content"`
+	Finish   string         `json:"finishReason"`
+	Logprobs geminiLogprobs `json:"logprobsResult"`
 }
 
 // blocked reports a prompt that was blocked: there is no answer to it.
@@ -177,6 +178,9 @@ func parseGeminiAnswer(body []byte) (*Answer, error) {
 			a.Parts = a.Parts[:n]
 		}
 	}
+	if list := c.Logprobs.list(); len(list) > 0 && !spread(a.Parts, list) {
+		a.Parts = append(a.Parts, Part{Kind: TextPart, Logprobs: list})
+	}
 	ok := false
 	if a.Stop, ok, err = c.stopped(g.calls > 0); err == nil && !ok {
 		a.Stop.Reason = StopEnd
@@ -187,11 +191,16 @@ func parseGeminiAnswer(body []byte) (*Answer, error) {
 // emitGeminiAnswer appends an answer.
 func emitGeminiAnswer(b []byte, a *Answer) []byte {
 	b = append(key(append(b, '{'), "candidates"), `[{"content":{"parts":[`...)
+	var logprobs []Logprob
+	var mean likelihood
 	for i := range a.Parts {
 		b = geminiAnswerPart(b, &a.Parts[i])
+		logprobs = append(logprobs, a.Parts[i].Logprobs...)
 	}
+	mean.add(logprobs)
 	b = append(b, `],"role":"model"}`...)
-	b = append(figure(pair(b, "finishReason", geminiFinish(a.Stop.Reason)), "index", 0), "}]"...)
+	b = pair(b, "finishReason", geminiFinish(a.Stop.Reason))
+	b = append(figure(mean.append(geminiLikely(b, logprobs)), "index", 0), "}]"...)
 	return append(geminiEnd(b, &a.Usage, a.Model, a.ID), '}')
 }
 

@@ -101,6 +101,10 @@ func (e *geminiEmitter) config() {
 			e.b = pair(e.b, "responseMimeType", "application/json")
 		}
 	}
+	if top, ok := r.logprobs(); ok {
+		e.b = append(key(e.b, "responseLogprobs"), "true"...)
+		e.raw("logprobs", top)
+	}
 	if r.Format != nil {
 		e.b = pair(e.b, "responseMimeType", "application/json")
 		e.raw("responseJsonSchema", r.Format.Schema)

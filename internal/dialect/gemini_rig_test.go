@@ -14,7 +14,7 @@ import (
 
 func geminiRig() *rig {
 	return &rig{
-		codec: &gemini, sent: geminiSent, examples: geminiTells, nothing: geminiNothing, keeps: geminiKeeps,
+		codec: &gemini, sent: geminiSent, examples: geminiTells, nothing: geminiNothing, keeps: geminiKeeps, likely: true,
 		whole:    func(t fataler, b []byte) any { return assembledContent(t, b) },
 		assemble: func(t fataler, b []byte) any { return assembleContent(t, b) },
 		stops:    []StopReason{StopEnd, StopLength, StopRefusal},
@@ -45,6 +45,7 @@ func geminiKeeps(r *Request) {
 func geminiSent(t *rapid.T, a *Answer) []byte {
 	var b []byte
 	var parts []obj
+	var likely []Logprob
 	a.Usage.Input, a.Usage.CacheWrite = a.Usage.Input+a.Usage.CacheWrite, 0 // it tells of no writes
 	every := rapid.Bool().Draw(t, "usage in every event")
 	event := func(o obj, last bool) {
@@ -58,9 +59,11 @@ func geminiSent(t *rapid.T, a *Answer) []byte {
 	}
 	send := func() {
 		if len(parts) > 0 {
-			event(obj{"candidates": []obj{{"content": obj{"parts": parts, "role": "model"}, "index": 0}}}, false)
+			c := asJSON[obj](t, append(geminiLikely([]byte("{"), likely), '}'))
+			c["content"], c["index"] = obj{"parts": parts, "role": "model"}, 0
+			event(obj{"candidates": []obj{c}}, false)
 		}
-		parts = nil
+		parts, likely = nil, nil
 	}
 	add := func(o obj) {
 		parts = append(parts, o)
@@ -75,8 +78,9 @@ func geminiSent(t *rapid.T, a *Answer) []byte {
 				add(obj{"text": s, "thought": true})
 			}
 		case TextPart:
-			for _, s := range cuts(t, p.Text) {
-				add(obj{"text": s})
+			for _, s := range pieces(t, &p) {
+				likely = append(likely, s.list...)
+				add(obj{"text": s.text})
 			}
 		case CallPart:
 			add(obj{"functionCall": obj{"id": p.Call.ID, "name": p.Call.Name, "args": json.RawMessage(p.Call.Arguments)}})
@@ -92,17 +96,32 @@ type generated struct {
 	ID, Model, Finish string
 	Parts             []obj
 	Usage             obj
+	Chosen, Top       []obj // of logprobsResult
+	Mean              json.Number
+}
+
+// likely notes the log probabilities of a candidate.
+func (g *generated) likely(c *geminiSeenCandidate) {
+	g.Chosen, g.Top = append(g.Chosen, c.LogprobsResult.Chosen...), append(g.Top, c.LogprobsResult.Top...)
+	g.Mean = c.Mean
 }
 
 type geminiSeen struct {
-	Candidates []struct {
-		Content      struct{ Parts []obj }
-		FinishReason string
-		Index        json.Number
-	}
+	Candidates    []geminiSeenCandidate
 	UsageMetadata obj
 	ModelVersion  string
 	ResponseID    string `json:"responseId"`
+}
+
+type geminiSeenCandidate struct {
+	Content        struct{ Parts []obj }
+	FinishReason   string
+	Index          json.Number
+	Mean           json.Number `json:"avgLogprobs"`
+	LogprobsResult struct {
+		Chosen []obj `json:"chosenCandidates"`
+		Top    []obj `json:"topCandidates"`
+	}
 }
 
 func assembledContent(t fataler, whole []byte) generated {
@@ -112,6 +131,7 @@ func assembledContent(t fataler, whole []byte) generated {
 	for _, c := range in.Candidates {
 		g.Finish = c.FinishReason
 		g.Parts = joined(c.Content.Parts)
+		g.likely(&c)
 	}
 	return g
 }
@@ -127,6 +147,7 @@ func assembleContent(t fataler, stream []byte) (g generated) {
 				t.Fatalf("candidate %s after %q", c.Index, g.Finish)
 			}
 			parts, g.Finish = append(parts, c.Content.Parts...), c.FinishReason
+			g.likely(&c)
 		}
 		if e.UsageMetadata != nil {
 			g.Usage = e.UsageMetadata
@@ -236,7 +257,7 @@ var geminiTells = map[Feature]tells{
 	FeatureStops:         {"generationConfig.stopSequences", configured(`"stopSequences":["a","b","c","d","e"]`), nil},
 	FeatureBlankStop:     {"generationConfig.stopSequences[1]", configured(`"stopSequences":["a","\n"]`), nil},
 	FeatureChoices:       {"generationConfig.candidateCount", configured(`"candidateCount":2`), nil},
-	FeatureChances:       {"generationConfig.responseLogprobs", configured(`"responseLogprobs":true`), nil},
+	FeatureLogprobs:      {"generationConfig.responseLogprobs", configured(`"responseLogprobs":true`), nil},
 	FeatureSchema:        {"", configured(`"responseMimeType":"application/json","responseSchema":{"type":"OBJECT","properties":{"a":{"type":"INTEGER"}}}`), nil},
 	FeatureObject:        {"generationConfig.responseMimeType", configured(`"responseMimeType":"application/json"`), nil},
 	FeatureGrammar:       {"generationConfig.responseMimeType", configured(`"responseMimeType":"text/x.enum","responseSchema":{"type":"STRING","enum":["a"]}`), nil},

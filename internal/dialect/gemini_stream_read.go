@@ -8,8 +8,12 @@ type geminiReader struct {
 	begun  bool
 	g      geminiPieces
 	parts  []Part
-	thinks bool // the last part was a thought that may go on
+	thinks bool      // the last part was a thought that may go on
+	early  []Logprob // of tokens whose text has not come yet
 }
+
+// maxEarly bounds the log probabilities that wait for their text.
+const maxEarly = 4 << 10
 
 func (r *geminiReader) read(out []Event, data []byte) ([]Event, error) {
 	var a geminiAnswer
@@ -37,7 +41,7 @@ func (r *geminiReader) read(out []Event, data []byte) ([]Event, error) {
 			return out, err
 		}
 		if ok {
-			out = append(r.thought(out), Event{Kind: EventStop, Stop: s})
+			out = append(r.overdue(r.thought(out)), Event{Kind: EventStop, Stop: s})
 		}
 	}
 	return out, nil
@@ -45,6 +49,7 @@ func (r *geminiReader) read(out []Event, data []byte) ([]Event, error) {
 
 // content tells the parts of an event.
 func (r *geminiReader) content(out []Event, c *geminiCandidate) ([]Event, error) {
+	from := len(out)
 	for i := range c.Content.Parts {
 		var err error
 		calls := r.g.calls
@@ -55,7 +60,24 @@ func (r *geminiReader) content(out []Event, c *geminiCandidate) ([]Event, error)
 			out = r.part(out, &r.parts[j], calls)
 		}
 	}
+	if r.early = append(r.early, c.Logprobs.list()...); len(r.early) == 0 {
+		return out, nil
+	}
+	if spread(out[from:], r.early) {
+		r.early = nil
+	} else if len(r.early) > maxEarly {
+		out = r.overdue(out)
+	}
 	return out, nil
+}
+
+// overdue tells log probabilities whose text has not come.
+func (r *geminiReader) overdue(out []Event) []Event {
+	if len(r.early) > 0 {
+		out = append(out, Event{Kind: EventText, Logprobs: r.early})
+	}
+	r.early = nil
+	return out
 }
 
 // part tells one part; call is its index among the calls of the answer if it is one.

@@ -11,6 +11,7 @@ type geminiWriter struct {
 	tail      []byte // of every event, behind its candidates
 	calls     []geminiOpen
 	stop      Stop
+	mean      likelihood
 }
 
 // geminiOpen is a call whose arguments may go on.
@@ -27,7 +28,8 @@ func (w *geminiWriter) write(b []byte, e *Event) ([]byte, error) {
 		w.model, w.id = e.Name, e.ID
 		w.tail = append(geminiHead(append(w.tail[:0], ']'), w.model, w.id), "}\n\n"...)
 	case EventText, EventRefusal:
-		return w.part(b, &Part{Kind: TextPart, Text: e.Text}), nil
+		w.mean.add(e.Logprobs)
+		return w.part(b, &Part{Kind: TextPart, Text: e.Text, Logprobs: e.Logprobs}), nil
 	case EventReasoning:
 		return w.part(b, &Part{Kind: ReasoningPart, Text: e.Text}), nil
 	case EventSignature:
@@ -56,7 +58,8 @@ func (w *geminiWriter) passed(EventKind, []byte) error { return nil }
 func (w *geminiWriter) part(b []byte, p *Part) []byte {
 	b = append(b, `data: {"candidates":[{"content":{"parts":[`...)
 	b = geminiAnswerPart(b, p)
-	b = append(b, `],"role":"model"},"index":0}`...)
+	b = append(b, `],"role":"model"}`...)
+	b = append(geminiLikely(b, p.Logprobs), `,"index":0}`...)
 	return append(b, w.tail...)
 }
 
@@ -103,6 +106,7 @@ func (w *geminiWriter) end(b []byte) ([]byte, error) {
 	}
 	u := w.o.Usage()
 	b = append(b, `data: {"candidates":[{"content":{"parts":[{"text":""}],"role":"model"}`...)
-	b = append(figure(pair(b, "finishReason", geminiFinish(w.stop.Reason)), "index", 0), "}]"...)
+	b = w.mean.append(pair(b, "finishReason", geminiFinish(w.stop.Reason)))
+	b = append(figure(b, "index", 0), "}]"...)
 	return append(geminiEnd(b, &u, w.model, w.id), "}\n\n"...), nil
 }

@@ -143,7 +143,7 @@ func plain(text []byte) bool {
 // what follows goes on with the same kind of text. number is that of the client's
 // event, negative if it has none.
 func (l *likeness) remember(e *wire.Event, events []Event, out []byte, number int64) {
-	one := len(events) == 1 && (events[0].Kind == EventText || events[0].Kind == EventReasoning) && bytes.Count(out, endOfEvent) == 1
+	one := len(events) == 1 && (events[0].Kind == EventText || events[0].Kind == EventReasoning) && len(events[0].Logprobs) == 0 && bytes.Count(out, endOfEvent) == 1
 	if !one || events[0].Kind != l.kind { // it began or ended something
 		l.raw = l.raw[:0]
 	}

@@ -167,8 +167,8 @@ func parseOpenAIAnswer(body []byte) (*Answer, error) {
 	}
 	add(ReasoningPart, m.reasoning())
 	add(TextPart, m.texts())
-	if list := c.Logprobs.Content; len(list) > 0 && m.texts() != "" {
-		a.Parts[len(a.Parts)-1].Logprobs = list
+	if list := c.Logprobs.Content; len(list) > 0 && !spread(a.Parts, list) {
+		a.Parts = append(a.Parts, Part{Kind: TextPart, Logprobs: list})
 	}
 	add(RefusalPart, m.Refusal)
 	for i := range m.ToolCalls {
@@ -229,7 +229,7 @@ func emitOpenAIAnswer(b []byte, a *Answer) []byte {
 	for i := range a.Parts {
 		switch p := &a.Parts[i]; p.Kind {
 		case TextPart:
-			said = true
+			said = said || p.Text != ""
 			content.WriteString(p.Text)
 			logprobs = append(logprobs, p.Logprobs...)
 		case RefusalPart:

@@ -70,6 +70,12 @@ var genRequest = rapid.Custom(func(t *rapid.T) *Request {
 	if rapid.Bool().Draw(t, "sampling") {
 		r.Temperature, r.TopP = jsontext.Value("0.25"), jsontext.Value("0.9")
 	}
+	if rapid.Bool().Draw(t, "log probabilities") {
+		r.ask(FeatureLogprobs, "", jsontext.Value("true"))
+		if rapid.Bool().Draw(t, "of others too") {
+			r.ask(FeatureLogprobs, "", jsontext.Value("3"))
+		}
+	}
 	if rapid.Bool().Draw(t, "format") {
 		r.Format = &Format{Name: "response", Schema: jsontext.Value(`{"type":"object"}`)}
 	}

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 
 	"sluice"
 )
@@ -238,39 +237,6 @@ func (s *responsesSaid) part(b []byte) []byte {
 	b = append(key(pair(append(b, '{'), "type", "output_text"), "annotations"), "[]"...)
 	b = appendLogprobs(key(b, "logprobs"), s.logprobs, true)
 	return append(quote(b, "text", s.text), '}')
-}
-
-// appendLogprobs appends a list of log probabilities, with the bytes of each token or
-// without.
-func appendLogprobs(b []byte, list []Logprob, withBytes bool) []byte {
-	b = append(b, '[')
-	for i := range list {
-		b = list[i].append(b, withBytes)
-		b = append(key(b, "top_logprobs"), '[')
-		for j := range list[i].Top {
-			b = append(list[i].Top[j].append(b, withBytes), '}')
-		}
-		b = append(b, ']', '}')
-	}
-	return append(b, ']')
-}
-
-// append appends the beginning of one.
-func (p *Logprob) append(b []byte, withBytes bool) []byte {
-	b = pair(append(sep(b), '{'), "token", p.Token)
-	b = append(key(b, "logprob"), or(p.Logprob, "0")...)
-	if withBytes {
-		b = append(key(b, "bytes"), or(p.Bytes, "[]")...)
-	}
-	return b
-}
-
-// or is a value, or another where there is none.
-func or(v jsontext.Value, otherwise string) jsontext.Value {
-	if null(v) {
-		return jsontext.Value(otherwise)
-	}
-	return v
 }
 
 // add adds a part of a whole answer.

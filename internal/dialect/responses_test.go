@@ -3,7 +3,6 @@ package dialect
 import (
 	"encoding/json"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -107,9 +106,7 @@ func responsesSent(t *rapid.T, a *Answer) []byte {
 	}
 	whole := emitResponsesAnswer(nil, a)
 	var full struct{ Output []obj }
-	if err := json.Unmarshal(whole, &full); err != nil {
-		t.Fatal(err)
-	}
+	decode(t, whole, &full)
 	begun := obj{"id": a.ID, "object": "response", "created_at": a.Created, "model": a.Model, "status": "in_progress", "output": []obj{}, "error": nil}
 	event("response.created", obj{"response": begun})
 	event("response.in_progress", obj{"response": begun})
@@ -127,8 +124,12 @@ func responsesSent(t *rapid.T, a *Answer) []byte {
 				}
 				event("response.content_part.added", at(obj{"content_index": j, "part": obj{"type": part["type"], name: "", "annotations": []obj{}}}))
 				if !bare {
-					for _, s := range cuts(t, part[name].(string)) {
-						event("response."+kind+".delta", at(obj{"content_index": j, "delta": s, "logprobs": []obj{}, "obfuscation": "xyz"}))
+					said := Part{Text: part[name].(string)}
+					if kind == "output_text" {
+						said.Logprobs = asJSON[[]Logprob](t, compact(part["logprobs"]))
+					}
+					for _, s := range pieces(t, &said) {
+						event("response."+kind+".delta", at(obj{"content_index": j, "delta": s.text, "logprobs": json.RawMessage(appendLogprobs(nil, s.list, false)), "obfuscation": "xyz"}))
 					}
 				}
 				event("response."+kind+".done", at(obj{"content_index": j, name: part[name]}))
@@ -157,9 +158,7 @@ func responsesSent(t *rapid.T, a *Answer) []byte {
 		event("response.output_item.done", obj{"output_index": i, "item": item})
 	}
 	var last obj
-	if err := json.Unmarshal(whole, &last); err != nil {
-		t.Fatal(err)
-	}
+	decode(t, whole, &last)
 	event("response."+last["status"].(string), obj{"response": last})
 	return b
 }
@@ -178,6 +177,7 @@ func assembleResponse(t fataler, stream []byte) any {
 			Index    int    `json:"content_index"`
 			ItemID   string `json:"item_id"`
 			Delta    string
+			Logprobs []Logprob
 			Item     obj
 			Part     obj
 			Response obj
@@ -204,6 +204,7 @@ func assembleResponse(t fataler, stream []byte) any {
 		case "response.output_text.delta":
 			p := output[e.Output]["content"].([]any)[e.Index].(obj)
 			p["text"] = p["text"].(string) + e.Delta
+			p["logprobs"] = append(p["logprobs"].([]any), asJSON[[]any](t, appendLogprobs(nil, e.Logprobs, true))...)
 		case "response.refusal.delta":
 			p := output[e.Output]["content"].([]any)[e.Index].(obj)
 			p["refusal"] = p["refusal"].(string) + e.Delta
@@ -267,31 +268,5 @@ func TestResponsesTerminal(t *testing.T) {
 		if c := assembleCompletion(t, out); c.Finish != tt.want || c.Usage == nil {
 			t.Errorf("%s %s: %+v", tt.kind, tt.details, c)
 		}
-	}
-}
-
-// Log probabilities cross between chat and Responses, streamed and whole.
-func TestLogprobsCross(t *testing.T) {
-	chatAnswer := `{"id":"c","model":"m","created":1,"choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":"hi"},"logprobs":{"content":[{"token":"hi","logprob":-0.25,"bytes":[104,105],"top_logprobs":[{"token":"ho","logprob":-2,"bytes":null}]}],"refusal":null}}]}`
-	o := StreamOptions{Now: time.Unix(1, 0), Usage: func() sluice.Usage { return sluice.Usage{} }}
-	there, err := Whole(wire.Chat, wire.Responses, []byte(chatAnswer), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	back, err := Whole(wire.Responses, wire.Chat, there, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var want, got struct {
-		Choices []struct{ Logprobs struct{ Content []Logprob } }
-	}
-	for b, v := range map[string]any{chatAnswer: &want, string(back): &got} {
-		if err := json.Unmarshal([]byte(b), v); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want.Choices[0].Logprobs.Content[0].Top[0].Bytes = []byte("[]")
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("%s\n%s", d, there)
 	}
 }

@@ -26,6 +26,7 @@ type rig struct {
 	single bool // it has one text and one reasoning in an answer
 	lumps  bool // its usage does not tell reasoning from other output
 	framed bool // its streams come in frames
+	likely bool // it tells log probabilities
 	stops  []StopReason
 
 	keeps func(*Request) // takes out of a request what it does not keep; nil keeps all
@@ -53,7 +54,7 @@ func rigs() map[wire.Operation]*rig {
 	return map[wire.Operation]*rig{
 		wire.Converse: bedrockRig,
 		wire.Chat: {
-			codec: &openai, sent: openaiSent, examples: openaiTells, nothing: openaiNothing, single: true,
+			codec: &openai, sent: openaiSent, examples: openaiTells, nothing: openaiNothing, single: true, likely: true,
 			whole:    func(t fataler, b []byte) any { return assembledCompletion(t, b) },
 			assemble: func(t fataler, b []byte) any { return assembleCompletion(t, b) },
 			stops:    []StopReason{StopEnd, StopLength, StopSequence, StopRefusal},
@@ -68,7 +69,7 @@ func rigs() map[wire.Operation]*rig {
 			},
 		},
 		wire.Responses: {
-			codec: &responses, sent: responsesSent, examples: responsesTells, nothing: responsesNothing, named: true, signs: true,
+			codec: &responses, sent: responsesSent, examples: responsesTells, nothing: responsesNothing, named: true, signs: true, likely: true,
 			whole: assembledResponse, assemble: assembleResponse,
 			stops: []StopReason{StopEnd, StopLength, StopRefusal},
 			keeps: func(r *Request) { r.Stop = nil },
@@ -77,7 +78,7 @@ func rigs() map[wire.Operation]*rig {
 			codec: &anthropic, sent: anthropicSent, examples: anthropicTells, nothing: anthropicNothing, named: true, signs: true,
 			whole:    func(t fataler, b []byte) any { return assembledMessage(t, b) },
 			assemble: func(t fataler, b []byte) any { return assembleMessage(t, b) },
-			keeps:    func(r *Request) { r.Choice.Only = nil },
+			keeps:    func(r *Request) { r.Choice.Only, r.Asks = nil, nil },
 			stops:    []StopReason{StopEnd, StopLength, StopSequence, StopRefusal},
 		},
 		wire.GenerateContent: geminiRig(),

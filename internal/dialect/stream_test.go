@@ -46,8 +46,14 @@ func genAnswer(of *rig) *rapid.Generator[*Answer] {
 		if of.single {
 			texts = min(texts, 1)
 		}
+		likely := of.likely && rapid.Bool().Draw(t, "log probabilities")
+		top := likely && rapid.Bool().Draw(t, "of others too")
 		for range texts {
-			a.Parts = append(a.Parts, Part{Kind: TextPart, Text: text("text", 1)})
+			p := Part{Kind: TextPart, Text: text("text", 1)}
+			if likely {
+				p.Logprobs = genLogprobs(t, p.Text, top)
+			}
+			a.Parts = append(a.Parts, p)
 		}
 		a.Stop.Reason = rapid.SampledFrom(of.stops).Draw(t, "stop")
 		if a.Stop.Reason == StopSequence {
@@ -111,12 +117,25 @@ func openaiSent(t *rapid.T, a *Answer) []byte {
 		b = wire.AppendEvent(b, "", compact(o))
 	}
 	delta := func(d obj) { chunk(obj{"index": 0, "delta": d, "finish_reason": nil}) }
+	late := rapid.Bool().Draw(t, "log probabilities behind their text")
+	said := func(s piece) {
+		if len(s.list) == 0 {
+			delta(obj{"content": s.text})
+			return
+		}
+		likely := obj{"content": json.RawMessage(appendLogprobs(nil, s.list, true)), "refusal": nil}
+		if late {
+			delta(obj{"content": s.text})
+			s.text = ""
+		}
+		chunk(obj{"index": 0, "delta": obj{"content": s.text}, "logprobs": likely, "finish_reason": nil})
+	}
 	delta(obj{"role": "assistant", "content": ""})
 	type fragment struct {
 		call int
 		text string
 	}
-	var late []fragment
+	var apart []fragment
 	mixed := rapid.Bool().Draw(t, "fragments of calls mixed")
 	calls := 0
 	for _, p := range a.Parts {
@@ -126,15 +145,15 @@ func openaiSent(t *rapid.T, a *Answer) []byte {
 				delta(obj{"reasoning_content": s})
 			}
 		case TextPart:
-			for _, s := range cuts(t, p.Text) {
-				delta(obj{"content": s})
+			for _, s := range pieces(t, &p) {
+				said(s)
 			}
 		case CallPart:
 			begun := obj{"index": calls, "id": p.Call.ID, "type": "function", "function": obj{"name": p.Call.Name, "arguments": ""}}
 			delta(obj{"tool_calls": []obj{begun}})
 			for _, s := range cuts(t, p.Call.Arguments) {
 				if mixed {
-					late = append(late, fragment{calls, s})
+					apart = append(apart, fragment{calls, s})
 					continue
 				}
 				delta(obj{"tool_calls": []obj{{"index": calls, "function": obj{"arguments": s}}}})
@@ -142,16 +161,16 @@ func openaiSent(t *rapid.T, a *Answer) []byte {
 			calls++
 		}
 	}
-	for len(late) > 0 { // in any order, but for that of each call's own
-		i := rapid.IntRange(0, len(late)-1).Draw(t, "next fragment")
+	for len(apart) > 0 { // in any order, but for that of each call's own
+		i := rapid.IntRange(0, len(apart)-1).Draw(t, "next fragment")
 		for j := range i {
-			if late[j].call == late[i].call {
+			if apart[j].call == apart[i].call {
 				i = j
 				break
 			}
 		}
-		delta(obj{"tool_calls": []obj{{"index": late[i].call, "function": obj{"arguments": late[i].text}}}})
-		late = append(late[:i], late[i+1:]...)
+		delta(obj{"tool_calls": []obj{{"index": apart[i].call, "function": obj{"arguments": apart[i].text}}}})
+		apart = append(apart[:i], apart[i+1:]...)
 	}
 	end := obj{"index": 0, "delta": obj{}, "finish_reason": openaiFinish(a.Stop.Reason)}
 	if a.Stop.Sequence != "" {

@@ -30,7 +30,10 @@ func (v *gemini) open(tally) {}
 
 // event sends what one candidate has to say.
 func (v *gemini) event(choice int, parts []obj, reason string, t tally) {
-	c := obj{"content": obj{"parts": parts, "role": "model"}, "index": choice}
+	v.candidate(obj{"content": obj{"parts": parts, "role": "model"}, "index": choice}, reason, t)
+}
+
+func (v *gemini) candidate(c obj, reason string, t tally) {
 	if reason != "" {
 		c["finishReason"] = reason
 	}
@@ -45,7 +48,11 @@ func (v *gemini) frame(candidates []obj, t tally) obj {
 	return o
 }
 
-func (v *gemini) text(choice int, s string, t tally) { v.event(choice, []obj{{"text": s}}, "", t) }
+func (v *gemini) text(choice int, s string, t tally) {
+	c := obj{"content": obj{"parts": []obj{{"text": s}}, "role": "model"}, "index": choice}
+	v.a.ofCandidate(c, s)
+	v.candidate(c, "", t)
+}
 
 func (v *gemini) think(s string, t tally) {
 	if v.a.thinking {
@@ -128,7 +135,9 @@ func (v *gemini) whole(contents []content, reason string, t tally) any {
 		for _, k := range c.calls {
 			parts = append(parts, v.part(k))
 		}
-		candidates = append(candidates, obj{"content": obj{"parts": parts, "role": "model"}, "finishReason": v.reason(reason), "index": i})
+		candidate := obj{"content": obj{"parts": parts, "role": "model"}, "finishReason": v.reason(reason), "index": i}
+		v.a.ofCandidate(candidate, c.text)
+		candidates = append(candidates, candidate)
 	}
 	return v.frame(candidates, t)
 }
@@ -183,6 +192,8 @@ type geminiBody struct {
 	Config struct {
 		Max      *int64          `json:"maxOutputTokens"`
 		N        *int            `json:"candidateCount"`
+		Likely   bool            `json:"responseLogprobs"`
+		Others   int             `json:"logprobs"`
 		Schema   json.RawMessage `json:"responseJsonSchema"`
 		Older    json.RawMessage `json:"responseSchema"`
 		Thinking struct {
@@ -222,6 +233,7 @@ func geminiAsked(model string, stream bool, raw []byte) ([]byte, *refusal) {
 	if c.N != nil {
 		out["n"] = *c.N
 	}
+	out["logprobs"], out["top_logprobs"] = c.Likely, c.Others
 	if c.Thinking.Include {
 		out["thinking"] = obj{"type": "enabled"}
 	}

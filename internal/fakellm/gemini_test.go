@@ -63,3 +63,33 @@ func TestGeminiSurface(t *testing.T) {
 		t.Errorf("got %d %s", status, out)
 	}
 }
+
+// Log probabilities are told where they are asked for, in each dialect that has them: of
+// every token, streamed and whole.
+func TestLogprobs(t *testing.T) {
+	s, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	const prompt = `[[tokens=12!gap=0s]]`
+	for _, tt := range []struct{ path, body, plain, token string }{
+		{"/v1/chat/completions", `{"model":"sim-small","messages":[{"role":"user","content":"` + prompt + `"}],"stream":false%s}`, `,"logprobs":true,"top_logprobs":2`, `"logprob":-`},
+		{"/v1/responses", `{"model":"sim-small","input":"` + prompt + `","stream":false%s}`, `,"include":["message.output_text.logprobs"],"top_logprobs":2`, `"logprob":-`},
+		{"/v1beta/models/sim-small:generateContent", `{"contents":[{"parts":[{"text":"` + prompt + `"}]}]%s}`, `,"generationConfig":{"responseLogprobs":true,"logprobs":2}`, `"logProbability":-`},
+	} {
+		status, without := asked(t, s, tt.path, strings.Replace(tt.body, "%s", "", 1))
+		body := strings.Replace(tt.body, "%s", tt.plain, 1)
+		_, whole := asked(t, s, tt.path, body)
+		path := strings.Replace(tt.path, ":generateContent", ":streamGenerateContent?alt=sse", 1)
+		_, stream := asked(t, s, path, strings.Replace(body, `"stream":false`, `"stream":true`, 1))
+		stream, _, _ = strings.Cut(stream, "event: response.output_text.done")
+		n := strings.Count(whole, tt.token)
+		if status != 200 || strings.Contains(without, tt.token) || n < 3 || n%3 != 0 || strings.Count(stream, tt.token) != n {
+			t.Errorf("%s: %d: %s\n%s\n%s", tt.path, status, without, whole, stream)
+		}
+	}
+	if status, out := asked(t, s, "/v1/chat/completions", `{"model":"sim-small","messages":[{"role":"user","content":"x"}],"top_logprobs":2}`); status != 400 {
+		t.Errorf("others without their own: %d %s", status, out)
+	}
+}

@@ -73,7 +73,7 @@ func (v *openai) text(choice int, s string, t tally) {
 		v.chunk([]obj{{"index": choice, "text": s, "logprobs": nil, "finish_reason": nil}}, t)
 		return
 	}
-	v.delta(choice, obj{"content": s}, t)
+	v.chunk([]obj{{"index": choice, "delta": obj{"content": s}, "logprobs": v.a.inChat(s), "finish_reason": nil}}, t)
 }
 
 func (v *openai) think(s string, t tally) {
@@ -175,7 +175,7 @@ func (v *openai) whole(contents []content, reason string, t tally) any {
 			}
 			m["tool_calls"] = calls
 		}
-		choices = append(choices, obj{"index": i, "message": m, "logprobs": nil, "finish_reason": v.reason(reason)})
+		choices = append(choices, obj{"index": i, "message": m, "logprobs": v.a.inChat(c.text), "finish_reason": v.reason(reason)})
 	}
 	object := "chat.completion"
 	if v.legacy() {

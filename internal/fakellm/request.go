@@ -45,6 +45,8 @@ type ask struct {
 	calls                     []toolCall // tools that it will call; empty for text
 	json                      string     // the answer, where it is to be JSON by a schema
 	thinking                  bool
+	likely                    bool // log probabilities are asked for
+	others                    int  // and those of so many tokens at each place
 	dimensions                int
 	base64                    bool
 	items                     int      // embeddings asked for
@@ -88,6 +90,9 @@ type body struct {
 	TopK          json.RawMessage   `json:"top_k"`
 	Dimensions    int               `json:"dimensions"`
 	Encoding      string            `json:"encoding_format"`
+	Logprobs      json.RawMessage   `json:"logprobs"`
+	TopLogprobs   int               `json:"top_logprobs"`
+	Include       []string          `json:"include"`
 	format
 }
 
@@ -177,6 +182,9 @@ func (s *Server) understand(sf surface, h http.Header, in *body) (*ask, *refusal
 	a.thinking = in.Thinking != nil && in.Thinking.Type != "disabled"
 	s.weigh(a, in)
 	if r := s.check(a, in, h); r != nil {
+		return a, r
+	}
+	if r := a.likelihoods(in); r != nil {
 		return a, r
 	}
 	if r := s.resolve(a); r != nil {

@@ -86,14 +86,14 @@ func (v *responses) text(_ int, s string, _ tally) {
 	i := len(v.items) - 1
 	if v.under != "message" {
 		i = v.add("message", "msg_", obj{"role": "assistant", "status": "in_progress", "content": []obj{}})
-		v.event("response.content_part.added", v.at(i, obj{"content_index": 0, "part": outputText("")}))
+		v.event("response.content_part.added", v.at(i, obj{"content_index": 0, "part": v.outputText("")}))
 	}
 	v.said.WriteString(s)
-	v.event("response.output_text.delta", v.at(i, obj{"content_index": 0, "delta": s, "logprobs": []obj{}}))
+	v.event("response.output_text.delta", v.at(i, obj{"content_index": 0, "delta": s, "logprobs": listed(v.a.chances(s), false)}))
 }
 
-func outputText(s string) obj {
-	return obj{"type": "output_text", "text": s, "annotations": []obj{}, "logprobs": []obj{}}
+func (v *responses) outputText(s string) obj {
+	return obj{"type": "output_text", "text": s, "annotations": []obj{}, "logprobs": listed(v.a.chances(s), true)}
 }
 
 func summaryText(s string) obj { return obj{"type": "summary_text", "text": s} }
@@ -129,9 +129,9 @@ func (v *responses) shut() {
 	item := v.items[i]
 	switch v.under {
 	case "message":
-		item["content"], item["status"] = []obj{outputText(s)}, "completed"
-		v.event("response.output_text.done", v.at(i, obj{"content_index": 0, "text": s, "logprobs": []obj{}}))
-		v.event("response.content_part.done", v.at(i, obj{"content_index": 0, "part": outputText(s)}))
+		item["content"], item["status"] = []obj{v.outputText(s)}, "completed"
+		v.event("response.output_text.done", v.at(i, obj{"content_index": 0, "text": s, "logprobs": listed(v.a.chances(s), false)}))
+		v.event("response.content_part.done", v.at(i, obj{"content_index": 0, "part": v.outputText(s)}))
 	case "reasoning":
 		item["summary"], item["encrypted_content"] = []obj{summaryText(s)}, "ZmFrZWxsbQ=="
 		v.event("response.reasoning_summary_text.done", v.at(i, obj{"summary_index": 0, "text": s}))
@@ -198,7 +198,7 @@ func (v *responses) whole(contents []content, reason string, t tally) any {
 		add("reasoning", "rs_", obj{"summary": []obj{summaryText(c.thought)}, "encrypted_content": "ZmFrZWxsbQ=="})
 	}
 	if c.text != "" {
-		add("message", "msg_", obj{"role": "assistant", "status": "completed", "content": []obj{outputText(c.text)}})
+		add("message", "msg_", obj{"role": "assistant", "status": "completed", "content": []obj{v.outputText(c.text)}})
 	}
 	for _, k := range c.calls {
 		add("function_call", "fc_", obj{"call_id": k.id, "name": k.name, "arguments": k.args, "status": "completed"})
