@@ -46,7 +46,7 @@ func (i *Issuer) setDefaults() {
 type Claims struct {
 	Tenant  Claim `json:"tenant" jsonschema:"the tenant, which must exist: one that is always the same (acme), or a claim: \"{org}\""`
 	Project Claim `json:"project,omitzero" jsonschema:"the tenant's project; default if left out"`
-	User    Claim `json:"user,omitzero" jsonschema:"the end user, in place of what the request says; as the request says if left out"`
+	User    Claim `json:"user,omitzero" jsonschema:"the end user, in place of what the request says; the claim sub where it comes to none without a default; as the request says if all of it is left out"`
 	Class   Claim `json:"class,omitzero" jsonschema:"the highest class of its requests, and that of those that ask for none; the plan's if left out, or where the plan does not allow it"`
 }
 

@@ -122,7 +122,7 @@ func (e *Engine) claimsOf(call *Call, m *route.Model) []quota.Claim {
 				c[len(c)-1].Limits = policy.Limits[s]
 			}
 		}
-		own(sluice.ScopeKey, string(p.Key), "")
+		own(sluice.ScopeKey, tenant, string(p.Key)) // what stands for a token's key may be of several tenants
 		if p.User != "" {
 			own(sluice.ScopeUser, tenant, string(p.User))
 		}

@@ -436,6 +436,27 @@ func TestRestoreAndSeed(t *testing.T) {
 	}
 }
 
+// What stands for a token's key may be of several tenants: none spends another's limit,
+// whether it is spent now, was before the start, or is restored.
+func TestKeysAreOfTenants(t *testing.T) {
+	p := policy(true, sluice.ScopeKey, sluice.Limit{Dimension: sluice.Requests, Window: sluice.PerDay, Amount: 3})
+	r := newRig(t, outputAt(10), p)
+	r.eng.Seed(r.now, []engine.Spent{{Scope: sluice.ScopeKey, Tenant: "globex", Project: sluice.DefaultProject, Key: "k", Dimension: sluice.Requests, Window: sluice.PerDay, At: r.now, Amount: 3}})
+	r.eng.Restore(r.now, []engine.OpenHold{{Principal: sluice.Principal{Tenant: "globex", Project: sluice.DefaultProject, Key: "k", Policy: p}, Model: "m", At: r.now}})
+	for range 3 {
+		r.mustCall(sluice.Work{Input: 1})
+	}
+	_, err := r.call(sluice.Work{Input: 1})
+	if err == nil || err.Refusal == nil || err.Refusal.Scope != sluice.ScopeKey || err.Refusal.ID != "k" {
+		t.Errorf("the fourth of three: %v, want the key refused by its id", err)
+	}
+	r = newRig(t, outputAt(10), p)
+	r.eng.Seed(r.now, []engine.Spent{{Scope: sluice.ScopeKey, Tenant: "acme", Key: "k", Dimension: sluice.Requests, Window: sluice.PerDay, At: r.now, Amount: 3}})
+	if _, err := r.call(sluice.Work{Input: 1}); err == nil {
+		t.Error("what the key had used before the start is forgotten")
+	}
+}
+
 func TestExpiredAreBounded(t *testing.T) {
 	table := parseTable(t, "pool p\nbackend b pool=p conc=100\nmodel m pools=p")
 	r := &rig{T: t, eng: engine.New(engine.Config{Table: table, Options: engine.Options{MaxExpired: 3}}), now: start, policy: &sluice.Policy{}}

@@ -32,7 +32,7 @@ func (s *Spent) owner() quota.Owner {
 	o := quota.Owner{Scope: s.Scope}
 	switch s.Scope {
 	case sluice.ScopeKey:
-		o.ID = string(s.Key)
+		o.ID, o.Part = string(s.Tenant), string(s.Key)
 	case sluice.ScopeUser:
 		o.ID, o.Part = string(s.Tenant), string(s.User)
 	case sluice.ScopeRun:

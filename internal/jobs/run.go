@@ -92,7 +92,9 @@ func (a *attempt) run(ctx context.Context) (out outcome) {
 	if err != nil {
 		return a.failed(sluice.AsError(err))
 	}
-	a.principal.User = sluice.UserID(head.User)
+	if a.principal.User == "" { // else it was verified
+		a.principal.User = sluice.UserID(head.User)
+	}
 	req := &exchange.Request{
 		ID: a.id, Arrived: time.Now(), Principal: a.principal, Head: head, Body: body, Header: a.job.Terms.Header.Clone(),
 		Class: sluice.Batch, Risk: a.job.Terms.Risk, Task: a.job.Terms.Task, Labels: a.job.Terms.Labels, MaxWait: -1,

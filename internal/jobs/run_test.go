@@ -94,6 +94,32 @@ func TestBatch(t *testing.T) {
 	})
 }
 
+// The end user that a token was verified to be of is that of each line, whatever it says.
+func TestLinesHaveTheCallersUser(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		o := newOffice(t)
+		c := o.start(jobs.Bounds{})
+		for caller, want := range map[sluice.UserID]sluice.UserID{"alice": "alice", "": "mallory"} {
+			o.answer = func(_ context.Context, r *exchange.Request) (sluice.Nano, *sluice.Error) {
+				if r.Principal.User != want {
+					t.Errorf("a line of %q ran as %q, want %q", caller, r.Principal.User, want)
+				}
+				return 1000, nil
+			}
+			line := strings.Replace(chatLine("a", "x"), `"model"`, `"user":"mallory","model"`, 1)
+			j, err := c.Submit(t.Context(), jobs.NewJob{
+				Kind: jobs.OpenAIBatch, Caller: sluice.Principal{Tenant: "acme", Project: "web", Key: "jwt:corp:a", User: caller},
+				Endpoint: "/v1/chat/completions", Op: wire.Chat, Input: o.put(c, "acme", line+"\n"), Window: time.Hour,
+			})
+			o.must(err)
+			if j = o.until(j.ID, ended); j.Counts.Succeeded != 1 {
+				t.Errorf("job %+v", j)
+			}
+		}
+	})
+}
+
 func TestMessageBatch(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 // Owner names an account: whose limits they are.
 type Owner struct {
 	Scope sluice.Scope
-	ID    string // of the key, tenant or model; of the tenant for everything that is part of one
-	Part  string // of the project, model, user or run within the tenant; else empty
+	ID    string // of the tenant or model; of the tenant for everything that is part of one
+	Part  string // of the key, project, model, user or run within the tenant; else empty
 }
 
 // owners is how a book finds accounts.

@@ -171,7 +171,7 @@ func (f *fairness) limits(v *Variant) {
 		}
 		if p := who.Policy; p != nil && p.Mode == sluice.Enforce {
 			tenant := string(who.Tenant)
-			add(sluice.ScopeKey, string(who.Key), p.Limits[sluice.ScopeKey])
+			add(sluice.ScopeKey, tenant+"/"+string(who.Key), p.Limits[sluice.ScopeKey])
 			add(sluice.ScopeProject, tenant+"/"+string(who.Project), p.Limits[sluice.ScopeProject])
 			add(sluice.ScopeTenant, tenant, p.Limits[sluice.ScopeTenant])
 			byModel, ok := p.ByModel[x.Model]

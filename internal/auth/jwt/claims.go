@@ -207,6 +207,9 @@ func (s *Spec) bearer(c claims) (auth.Bearer, error) {
 		return auth.Bearer{}, denied("the token's claims name no tenant", "ask the gateway's operator which claims do")
 	}
 	subject, _ := word(c["sub"])
+	if s.Claims.User.given() && user == "" {
+		user = subject // never whom the request says: it could say another each time
+	}
 	b := auth.Bearer{Key: KeyOf(s.Name, subject), Tenant: sluice.TenantID(tenant), Project: sluice.ProjectID(project), User: userOf(user)}
 	if class != "" {
 		b.Class = new(sluice.Class)

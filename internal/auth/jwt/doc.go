@@ -11,7 +11,9 @@
 // tenant, project, user and class. auth.Keeper.Admit says what applies to the
 // [auth.Bearer] that comes of it. Its key in the ledger is jwt:ISSUER:SUBJECT, by the name
 // that the issuer has here; a subject that is long, or has other characters than
-// letters, digits and .@_|+-, stands there as a hash.
+// letters, digits and .@_|+-, stands there as a hash. Its limits are counted by tenant and
+// key: a subject may be of several tenants. Where a user is mapped and a token names none
+// it is the subject, so that no request chooses whose limits per user are spent.
 //
 // # What is refused
 //
