@@ -153,6 +153,9 @@ func TestUnknownMembersAreFound(t *testing.T) {
 	}
 }
 
+// openAt are the paths at which OpenAI's client takes any object: tools by their names.
+var openAt = []string{".tool_choice.tools", ".tool_choice.allowed_tools.tools"}
+
 // everyObject visits the objects of a value, but for those that are open.
 func everyObject(v any, path string, f func(o map[string]any, path string)) {
 	switch v := v.(type) {
@@ -163,7 +166,7 @@ func everyObject(v any, path string, f func(o map[string]any, path string)) {
 	case map[string]any:
 		f(v, path)
 		for name, x := range v {
-			if !slices.Contains(open, name) {
+			if !slices.Contains(open, name) && !slices.Contains(openAt, path+"."+name) {
 				everyObject(x, path+"."+name, f)
 			}
 		}
