@@ -74,9 +74,10 @@ func (e *Engine) found(r *request) {
 	r.pool.base().meter.Correct(e.now, r.kind(), &less)
 }
 
-// scarce reports whether a refusal is for want of room.
+// scarce reports whether a refusal is for want of room. What a ladder refuses is: it
+// gives service up because there is less capacity than demand.
 func scarce(why sluice.Reason) bool {
-	return why == sluice.QueueFull || why == sluice.QueueTimeout || why == sluice.DeadlineUnmet || why == sluice.NoBackend
+	return why == sluice.Degraded || why == sluice.QueueFull || why == sluice.QueueTimeout || why == sluice.DeadlineUnmet || why == sluice.NoBackend
 }
 
 // turnedDown counts what a pool was offered and refused for want of room.

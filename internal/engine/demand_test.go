@@ -8,6 +8,7 @@ import (
 	"sluice"
 	"sluice/internal/demand"
 	"sluice/internal/engine"
+	"sluice/internal/ladder"
 	"sluice/internal/route"
 )
 
@@ -174,5 +175,37 @@ func TestDesiredReplicas(t *testing.T) {
 	}
 	if v := look(); v.Replicas != (demand.Replicas{Listed: 4, Serving: 3, Ahead: 1}) || v.Desired != 3 {
 		t.Errorf("with the first drained: %+v, want one more in its place", v)
+	}
+}
+
+// What a pool's ladder refuses, or moves to a smaller model, is still asked of the pool.
+func TestLadderHidesNoDemand(t *testing.T) {
+	long := func(c *engine.Call) { c.Work.Input, c.Work.InputBound = 50_000, 50_000 }
+	for name, c := range map[string]struct {
+		tier   ladder.Tier
+		class  sluice.Class
+		change func(*engine.Call)
+	}{
+		"too long an input": {ladder.Context, sluice.Interactive, long},
+		"a smaller model":   {ladder.Smaller, sluice.Interactive, func(c *engine.Call) { c.Principal.Policy = &sluice.Policy{Weight: 1, Degrade: "mini"} }},
+		"offered a wait":    {ladder.Smaller, sluice.Standard, nil},
+		"batch is shed":     {ladder.Shed, sluice.Batch, nil},
+	} {
+		s := newShort(t, 1, func(t *route.Table) { t.Pools["big"].Backends[0].Capacity.PrefillRate = 1_000_000 })
+		ratio := func() int64 { return s.eng.Dump(s.now, engine.Zoom{}, 9).Pools[0].Demand.Ratios[demand.Prefill] }
+		s.arrive(s.call(sluice.Interactive, nil))
+		s.now = s.now.Add(5 * time.Second)
+		s.settle("r1")
+		s.arrive(s.call(sluice.Interactive, nil))
+		s.arrive(s.call(sluice.Interactive, nil)) // would let others wait
+		s.pin(c.tier)
+		before, call := ratio(), s.call(c.class, c.change)
+		v, _ := s.arrive(call)
+		if v.Smaller == "" && (v.Err == nil || v.Err.Reason != sluice.Degraded) {
+			t.Errorf("%s: %+v", name, v)
+		}
+		if got, want := ratio()-before, int64(call.Work.Input)/10; got != want {
+			t.Errorf("%s: it adds %d millionths to the demand, want %d", name, got, want)
+		}
 	}
 }

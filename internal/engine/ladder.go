@@ -359,11 +359,13 @@ func (p *pool) ladderView(now time.Time) *LadderView {
 }
 
 // smaller answers an arrival whose caller consents to a smaller model: nothing is decided.
+// It stays demand of the pool that was asked, which has no room for it.
 func (e *Engine) smaller(r *request) (Verdict, bool) {
 	if r.lesser.why != EffectSmaller {
 		return Verdict{}, false
 	}
 	v := Verdict{Smaller: r.call.Principal.Policy.Degrade, Tier: r.lesser.pool.tier(), Pool: r.lesser.pool.id, Policy: e.table.Version}
 	r.lesser.pool.base().grade.counts.Smaller++
+	e.turnedDown(r, r.lesser.pool, sluice.Degraded)
 	return v, true
 }

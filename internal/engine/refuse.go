@@ -14,10 +14,14 @@ import (
 )
 
 // refuse counts an arrival that gets no place, for the view: in the pool that it
-// would have joined, else in its model's first.
+// would have joined or whose ladder refused it, else in its model's first.
 func (e *Engine) refuse(now time.Time, r *request, m *route.Model, err *sluice.Error) {
 	p := r.pool
-	if p == nil && len(m.Pools) > 0 {
+	switch {
+	case p != nil:
+	case err.Reason == sluice.Degraded:
+		p = r.lesser.pool
+	case len(m.Pools) > 0:
 		p = e.byID[r.first(m)[0]]
 	}
 	if p != nil {

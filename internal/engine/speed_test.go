@@ -12,8 +12,12 @@ import (
 	"sluice/internal/route"
 )
 
-// busyEngine has six limits at each of six scopes and four backends.
+// busyEngine has six limits at each of six scopes, four backends, and a ladder that is on.
 func busyEngine(keys int) (*engine.Engine, []engine.Call) {
+	return busyEngineWith(keys, ladder.Default(ladder.Act))
+}
+
+func busyEngineWith(keys int, how ladder.Policy) (*engine.Engine, []engine.Call) {
 	six := func() []sluice.Limit {
 		return []sluice.Limit{
 			{Dimension: sluice.Requests, Window: sluice.PerMinute, Amount: 1e9},
@@ -25,7 +29,7 @@ func busyEngine(keys int) (*engine.Engine, []engine.Call) {
 		}
 	}
 	row := &price.Row{Rates: price.Rates{Input: 1e9, Output: 1e10}}
-	pool := &route.Pool{ID: "p", Queue: route.QueueBounds{Requests: 1e6, Bytes: 1e12, Work: 1e12}, Ladder: ladder.Default(ladder.Act)}
+	pool := &route.Pool{ID: "p", Queue: route.QueueBounds{Requests: 1e6, Bytes: 1e12, Work: 1e12}, Ladder: how}
 	for i := range 4 {
 		pool.Backends = append(pool.Backends, &route.Backend{ID: sluice.BackendID(fmt.Sprint("b", i)), Dialect: "openai", Weight: 1, Price: row, Capacity: route.Capacity{Concurrency: 64, KVTokens: 4e6}})
 	}
@@ -59,18 +63,32 @@ func life(e *engine.Engine, now time.Time, c *engine.Call) bool {
 	return e.Settle(now, c.ID, engine.Actual{Usage: sluice.Usage{Input: 900, Output: 100}, Cost: 1_900_000}) == nil
 }
 
-// A request's life allocates nothing.
+// A request's life allocates nothing, whatever its pool's ladder may do and wherever it
+// stands.
 func TestAllocations(t *testing.T) {
-	e, calls := busyEngine(1)
-	now := start
-	life(e, now, &calls[0])
-	if n := testing.AllocsPerRun(200, func() {
-		now = now.Add(time.Millisecond)
-		if !life(e, now, &calls[0]) {
-			t.Fatal("refused")
+	for _, mode := range []ladder.Mode{ladder.Off, ladder.Watch, ladder.Act} {
+		for tier := range ladder.Smaller + 1 {
+			if mode == ladder.Off && tier > 0 {
+				continue
+			}
+			e, calls := busyEngineWith(1, ladder.Default(mode))
+			now := start
+			if tier > 0 {
+				pin := &ladder.Pin{Tier: tier, Author: "ann", Reason: "drill", Expires: now.Add(time.Hour)}
+				if _, err := e.Operate(now, engine.Order{Pool: "p", Pin: pin}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			life(e, now, &calls[0])
+			if n := testing.AllocsPerRun(400, func() {
+				now = now.Add(10 * time.Millisecond)
+				if !life(e, now, &calls[0]) {
+					t.Fatal("refused")
+				}
+			}); n > 0 {
+				t.Errorf("ladder %v on tier %v: %v allocations per request, want none", mode, tier, n)
+			}
 		}
-	}); n > 0 {
-		t.Errorf("%v allocations per request, want none", n)
 	}
 }
 
