@@ -31,7 +31,7 @@ type Issuer struct {
 	Algorithms   []Algorithm `json:"algorithms,omitempty" jsonschema:"that it may sign with; RS256, ES256 and EdDSA if left out"`
 
 	Leeway   Duration `json:"leeway,omitempty" jsonschema:"by which its clock may differ from this one, at most 5m"`
-	Refresh  Duration `json:"refresh,omitempty" jsonschema:"how often its keys are fetched: a key that it takes back is refused after that"`
+	Refresh  Duration `json:"refresh,omitempty" jsonschema:"how often its keys are fetched, 1m to 24h: a key that it takes back is refused after that"`
 	StaleMax Duration `json:"stale_max,omitempty" jsonschema:"how long its keys stay good while it does not answer; for ever if 0"`
 
 	Require map[string]Names `json:"require,omitempty" jsonschema:"claims that a token must have, with one of the values; with any where the list is empty. Of a claim that is a list one item is enough"`
@@ -128,6 +128,16 @@ func (v *validator) auth() {
 		names[name], issuers[i.Issuer] = true, true
 		if len(i.Audiences) == 0 {
 			v.fail(join(path, "audiences"), "name what its tokens for this gateway have in aud", "tokens for any other service would be taken")
+		}
+		for n, a := range i.Audiences {
+			if a == "" {
+				v.fail(index(join(path, "audiences"), n), "name what its tokens for this gateway have in aud, or set the variable that it is read from", "is empty: a token for nobody would be taken")
+			}
+		}
+		for _, claim := range slices.Sorted(maps.Keys(i.Require)) {
+			if claim == "" || slices.Contains(i.Require[claim], "") {
+				v.fail(join(join(path, "require"), claim), "name the claim and what it must have, or no value for any", "has an empty text")
+			}
 		}
 		v.atMost(join(path, "leeway"), i.Leeway > maxLeeway, i.Leeway, maxLeeway)
 		if at := join(path, "refresh"); i.Refresh < Duration(time.Minute) || i.Refresh > Duration(24*time.Hour) {

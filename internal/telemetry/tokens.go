@@ -1,6 +1,8 @@
 package telemetry
 
 import (
+	"cmp"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"sluice/internal/auth/jwt"
@@ -33,7 +35,7 @@ func (m *Metrics) DeclareIssuers(specs []jwt.Spec) {
 
 // Token counts what became of a token.
 func (m *Metrics) Token(issuer string, result jwt.Result) {
-	m.issuers.bearers.WithLabelValues(m.issuers.names.label(issuer), string(result)).Inc()
+	m.issuers.bearers.WithLabelValues(m.issuers.names.label(cmp.Or(issuer, Other)), string(result)).Inc()
 }
 
 // IssuerKeys counts a fetch.

@@ -84,6 +84,15 @@ func words(v jsontext.Value) []string {
 	return nil
 }
 
+// texts reports whether a value is a text, a list of nothing else, or not there.
+func texts(v jsontext.Value) bool {
+	if len(v) == 0 || v.Kind() == '"' {
+		return true
+	}
+	var items []jsontext.Value
+	return v.Kind() == '[' && json.Unmarshal(v, &items) == nil && !slices.ContainsFunc(items, func(i jsontext.Value) bool { return i.Kind() != '"' })
+}
+
 // word is the text of a value that is a text, a number or a truth value.
 func word(v jsontext.Value) (string, bool) {
 	switch v.Kind() {

@@ -49,7 +49,9 @@
 // Then the keys are fetched, once for all that wait, and it waits [AskWait] at most. That
 // is done once in [AskEach]; a token of an unknown key that comes sooner is answered 503
 // with the time to wait, so that tokens made up to have keys fetched cost the issuer
-// one request in that time.
+// one request in that time. It is 401 where the issuer has answered since that key was
+// first named, or since the token was issued; 503 where it could not be asked. A set
+// without any key is an answer: it takes all keys back.
 //
 // # Ownership and concurrency
 //

@@ -64,7 +64,7 @@ func (v *Verifier) Explain(token string, now time.Time) Explanation {
 	if !good {
 		return e
 	}
-	payload, _, err := set.verify(v.ctx, token, &h, s.spec.Issuer)
+	payload, _, err := set.verify(v.ctx, token, &h)
 	if err != nil {
 		return e
 	}

@@ -99,6 +99,41 @@ func TestIssuerDown(t *testing.T) {
 	})
 }
 
+// An issuer that takes back all its keys revokes all their tokens.
+func TestAllKeysTakenBack(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		r := newRig(t, nil)
+		r.v.Start()
+		synctest.Wait()
+		remembered, fresh := r.token(map[string]any{"exp": time.Now().Add(time.Hour).Unix()}), r.token(map[string]any{"sub": "bob"})
+		r.good(remembered)
+		r.issuer.Drop("k1")
+		time.Sleep(DefaultRefresh + time.Second)
+		r.refused(remembered, sluice.Unauthenticated, "does not publish")
+		r.refused(fresh, sluice.Unauthenticated, "does not publish")
+	})
+}
+
+// An unknown key is final once the issuer has answered without it, and not while it is down.
+func TestUnknownKeyIsFinal(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		r := newRig(t, nil)
+		r.v.Start()
+		synctest.Wait()
+		time.Sleep(AskEach)
+		other := jwttest.New(issuerURL)
+		other.Add(t, "x1", "ES256")
+		token := other.Sign(t, "x1", claimsOf(nil))
+		r.issuer.Down(true)
+		r.refused(token, sluice.NotReady, "")
+		r.issuer.Down(false)
+		time.Sleep(AskEach)
+		for range 3 {
+			r.refused(token, sluice.Unauthenticated, "does not publish")
+		}
+	})
+}
+
 // A request waits for an issuer that does not answer no longer than AskWait.
 func TestIssuerHangs(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
@@ -137,15 +172,24 @@ func TestUse(t *testing.T) {
 
 func TestParseKeys(t *testing.T) {
 	for name, text := range map[string]string{
-		"nothing":         `{}`,
-		"no JSON":         `<html>`,
+		"nothing": `{}`,
+		"no JSON": `<html>`,
+		"null":    `{"keys":null}`,
+		"a list":  `[]`,
+	} {
+		if set, err := parseKeys([]byte(text)); err == nil {
+			t.Errorf("%s: %d keys", name, len(set.keys))
+		}
+	}
+	for name, text := range map[string]string{
+		"none":            `{"keys":[]}`,
 		"symmetric":       `{"keys":[{"kty":"oct","k":"c2VjcmV0","kid":"a"}]}`,
 		"for encryption":  `{"keys":[{"kty":"OKP","crv":"Ed25519","use":"enc","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}`,
 		"short RSA":       `{"keys":[{"kty":"RSA","e":"AQAB","n":"` + strings.Repeat("x", 170) + `"}]}`,
 		"point elsewhere": `{"keys":[{"kty":"EC","crv":"P-256","x":"AAAA","y":"AAAA"}]}`,
 	} {
-		if set, err := parseKeys([]byte(text)); err == nil {
-			t.Errorf("%s: %d keys", name, len(set.keys))
+		if set, err := parseKeys([]byte(text)); err != nil || len(set.keys) != 0 {
+			t.Errorf("%s: %v, %v, want a set of none", name, set, err)
 		}
 	}
 	set, err := parseKeys([]byte(`{"keys":[{"kty":"new"},{"kty":"OKP","crv":"Ed25519","kid":"a","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}`))

@@ -32,16 +32,39 @@ type source struct {
 	spec Spec
 
 	mu      sync.Mutex
-	keys    *keySet   // guarded by mu, as all below; nil until there are any
-	fetched time.Time // when it answered last
-	asked   time.Time // when it was asked last
-	fails   int       // fetches in a row that failed
-	err     error     // of the last
-	flight  *flight   // nil if none is under way
+	keys    *keySet        // guarded by mu, as all below; nil until there are any
+	fetched time.Time      // when it answered last
+	asked   time.Time      // when it was asked last
+	fails   int            // fetches in a row that failed
+	err     error          // of the last
+	flight  *flight        // nil if none is under way
+	answers int            // fetches that succeeded
+	missing map[string]int // answers when each unknown key id was first seen; at most maxMissing
+}
+
+// maxMissing bounds the unknown key ids that are remembered of an issuer.
+const maxMissing = 64
+
+// unpublished notes a key id that is not known, and reports whether the issuer has answered
+// since it was first seen, in the last AskEach, without its key.
+func (s *source) unpublished(kid string, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if first, seen := s.missing[kid]; seen {
+		return s.answers > first && s.fails == 0 && now.Sub(s.fetched) < AskEach
+	}
+	if s.missing == nil || len(s.missing) >= maxMissing {
+		s.missing = make(map[string]int)
+	}
+	s.missing[kid] = s.answers
+	return false
 }
 
 // flight is one fetch.
-type flight struct{ done chan struct{} }
+type flight struct {
+	done chan struct{}
+	err  error // once it is done
+}
 
 // current is the keys in force; known is false where they are too old to rely on, or
 // have never come.
@@ -97,7 +120,9 @@ func (s *source) land(f *flight, set *keySet, err error) {
 		s.fails++
 	} else {
 		s.keys, s.fetched, s.fails = set, now, 0
+		s.answers++
 	}
+	f.err = err
 	close(f.done)
 }
 

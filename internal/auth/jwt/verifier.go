@@ -235,6 +235,9 @@ func (v *Verifier) verify(token string, now time.Time) (name string, found *veri
 		return "", nil, refuse("the token is of an issuer that is not known here", "use one of this gateway's issuers, or a key")
 	}
 	name = s.spec.Name
+	if !h.bearer() {
+		return name, nil, refuse("the token's type (typ) is not that of an access or ID token", "send one whose typ is JWT or at+jwt")
+	}
 	if !slices.Contains(s.spec.Algorithms, h.Algorithm) {
 		return name, nil, refuse("the token is signed by an algorithm that is not taken from its issuer", "have it signed by one of %s", strings.Join(s.spec.Algorithms, ", "))
 	}
@@ -259,14 +262,14 @@ func (v *Verifier) payload(s *source, token string, h *header, claimed *unverifi
 	for asked := false; ; asked = true {
 		set, good := s.current(now)
 		if good {
-			payload, print, err := set.verify(v.ctx, token, h, s.spec.Issuer)
+			payload, print, err := set.verify(v.ctx, token, h)
 			if err == nil {
 				return payload, print, nil
 			}
 			if !errors.Is(err, errNoKey) {
 				return nil, "", refuse("the token's signature does not match its issuer's key", "get a new one from the issuer")
 			}
-			if asked || s.answeredAfter(claimed.issued(), s.spec.Leeway) {
+			if asked || s.unpublished(h.KeyID, now) || s.answeredAfter(claimed.issued(), s.spec.Leeway) {
 				return nil, "", refuse("the token is signed with a key that its issuer does not publish", "get a new one from the issuer")
 			}
 		} else if asked {
@@ -276,7 +279,7 @@ func (v *Verifier) payload(s *source, token string, h *header, claimed *unverifi
 		if f == nil {
 			return nil, "", unready(wait)
 		}
-		if !await(f) {
+		if !await(f) || f.err != nil { // it is down: a key that it has just begun to use is no forgery
 			return nil, "", unready(time.Second)
 		}
 		now = time.Now()
@@ -324,8 +327,11 @@ func (s *Spec) check(payload []byte, now time.Time) (c claims, until time.Time, 
 			return nil, until, refuse("the token is good from %s on (%s), which has not come here", "compare the clocks, or try again then", from.Format(time.RFC3339), name)
 		}
 	}
-	if subject, ok := word(c["sub"]); !ok || subject == "" {
-		return nil, until, refuse("the token has no sub", "have its issuer say who it is of")
+	if subject, ok := word(c["sub"]); !ok || subject == "" || c["sub"].Kind() != '"' {
+		return nil, until, refuse("the token has no sub, or one that is no text", "have its issuer say who it is of")
+	}
+	if !texts(c["aud"]) {
+		return nil, until, refuse("the token's aud is neither a text nor a list of texts", "have its issuer write whom it is for")
 	}
 	audiences := words(c["aud"])
 	if !slices.ContainsFunc(audiences, func(a string) bool { return slices.Contains(s.Audiences, a) }) {

@@ -144,7 +144,7 @@ func (i *Issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer = map[string]any{"issuer": i.URL, "jwks_uri": i.URL + "/keys", "id_token_signing_alg_values_supported": []string{"RS256"}}
 	case strings.HasSuffix(r.URL.Path, "/keys"):
 		i.asked++
-		var set jose.JSONWebKeySet
+		set := jose.JSONWebKeySet{Keys: []jose.JSONWebKey{}} // none is an empty list, not null
 		for _, k := range i.keys {
 			set.Keys = append(set.Keys, k.Public())
 		}
