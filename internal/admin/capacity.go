@@ -200,15 +200,21 @@ type capacityAllocateIn struct {
 type capacityAllocateOut struct{ Body CapacityAllocation }
 
 func (a *API) capacityAllocate(_ context.Context, in *capacityAllocateIn) (*capacityAllocateOut, error) {
-	f := capacity.AllocationFile{GPUs: in.Body.GPUs, Moves: capacity.MovesFile{Most: in.Body.Most}}
+	f := capacity.AllocationFile{GPUs: in.Body.GPUs}
+	if in.Body.Most != 0 {
+		f.Moves.Most = &in.Body.Most
+	}
 	for _, d := range in.Body.Domains {
 		f.Domains = append(f.Domains, capacity.Domain(d))
 	}
 	for _, s := range in.Body.Current {
 		f.Current = append(f.Current, capacity.Standing(s))
 	}
-	if err := readSpans(span{"horizon", in.Body.Horizon, &f.Moves.Horizon}); err != nil {
-		return nil, err
+	if in.Body.Horizon != "" {
+		f.Moves.Horizon = new(capacity.Span)
+		if err := readSpans(span{"horizon", in.Body.Horizon, f.Moves.Horizon}); err != nil {
+			return nil, err
+		}
 	}
 	replicas := make(map[string]capacity.Replica)
 	for i := range in.Body.Models {

@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"fmt"
+	"slices"
 
 	"sluice"
 )
@@ -30,8 +31,8 @@ func (m *Model) sizes() []string {
 
 // MovesFile is how much may be moved.
 type MovesFile struct {
-	Most    int64 `json:"most,omitempty" jsonschema:"backends that are drained at most; 8 if left out"`
-	Horizon Span  `json:"horizon,omitzero" jsonschema:"within which a move has to pay for itself; 1h if left out"`
+	Most    *int64 `json:"most,omitempty" jsonschema:"backends that are drained at most; 8 if left out"`
+	Horizon *Span  `json:"horizon,omitempty" jsonschema:"within which a move has to pay for itself; 1h if left out"`
 }
 
 // AllocationFile is models that share a fleet.
@@ -63,6 +64,31 @@ func (f *AllocationFile) Check(report func(path, cause, fix string)) {
 		seen[m.Name] = true
 		m.check(at, report)
 	}
+	f.checkCurrent(report)
+}
+
+// checkCurrent holds what runs to names that the gateway's configuration can have: they
+// become part of commands.
+func (f *AllocationFile) checkCurrent(report func(path, cause, fix string)) {
+	seen := map[string]bool{}
+	for i, s := range f.Current {
+		at := fmt.Sprintf("current[%d]", i)
+		if err := sluice.ValidName(s.Backend); err != nil {
+			report(at+".backend", err.Error(), "write the backend's name as sluice backend list has it")
+		} else if seen[s.Backend] {
+			report(at+".backend", fmt.Sprintf("%q is listed twice", s.Backend), "list each replica once, under its own name")
+		}
+		seen[s.Backend] = true
+		if !slices.ContainsFunc(f.Models, func(m Model) bool { return m.Name == s.Model }) {
+			report(at+".model", fmt.Sprintf("names %q, which is not one of models", s.Model), "write one of models, or add it there")
+		}
+		if s.Domain == "" && len(f.Domains) <= 1 {
+			continue
+		}
+		if !slices.ContainsFunc(f.Domains, func(d Domain) bool { return d.Name == s.Domain }) {
+			report(at+".domain", fmt.Sprintf("names %q, which is not one of domains", s.Domain), "write one of domains, or add it there")
+		}
+	}
 }
 
 // checkFleet holds domains and moves to what can be.
@@ -92,8 +118,11 @@ func (f *AllocationFile) checkFleet(report func(path, cause, fix string)) {
 	case sum > 0 && f.GPUs != sum:
 		report("gpus", fmt.Sprintf("is %d, and the domains have %d", f.GPUs, sum), "leave gpus out")
 	}
-	if f.Moves.Most < 0 || f.Moves.Most > MaxMoves {
-		report("moves.most", fmt.Sprintf("is not between 0 and %d", MaxMoves), "")
+	if n := f.Moves.Most; n != nil && (*n < 1 || *n > MaxMoves) {
+		report("moves.most", fmt.Sprintf("is not between 1 and %d", MaxMoves), "leave current out to plan without moves")
+	}
+	if h := f.Moves.Horizon; h != nil && h.Sign() <= 0 {
+		report("moves.horizon", "is no time: no move would pay for itself", "write a time such as 1h")
 	}
 }
 
@@ -105,6 +134,9 @@ func (m *Model) check(at string, report func(path, cause, fix string)) {
 		if bound.got < 0 || bound.got > bound.most {
 			report(at+"."+bound.name, fmt.Sprintf("is not between 0 and %d", bound.most), "")
 		}
+	}
+	if m.Profile == "" && len(m.Profiles) == 0 {
+		report(at+".profile", "is missing", "write what one replica of it is: sluice capacity profiles lists them")
 	}
 	if m.Profile != "" && len(m.Profiles) > 0 {
 		report(at+".profiles", "stands beside profile", "write one of them")
@@ -126,7 +158,13 @@ func (m *Model) check(at string, report func(path, cause, fix string)) {
 // Ways is what stands where, and how much may be moved; false where the file says
 // nothing of either.
 func (f *AllocationFile) Ways() (Ways, bool) {
-	w := Ways{Domains: f.Domains, Current: f.Current, Fresh: len(f.Current) == 0, Most: f.Moves.Most, Horizon: f.Moves.Horizon}
+	w := Ways{Domains: f.Domains, Current: f.Current, Fresh: len(f.Current) == 0}
+	if n := f.Moves.Most; n != nil {
+		w.Most = *n
+	}
+	if h := f.Moves.Horizon; h != nil {
+		w.Horizon = *h
+	}
 	return w, len(f.Domains) > 0 || len(f.Current) > 0
 }
 

@@ -12,7 +12,7 @@ import (
 
 type capacityAllocateCmd struct {
 	File string `arg:"" help:"YAML file of the models that share a fleet; see docs/capacity.md." type:"path"`
-	GPUs int64  `name:"gpus" help:"GPUs of the fleet, in place of the file's." placeholder:"G"`
+	GPUs *int64 `name:"gpus" help:"GPUs of the fleet, in place of the file's." placeholder:"G"`
 
 	Check    bool `help:"Exit 1 unless all demand is served and nothing is to be moved."`
 	Commands bool `help:"Print the commands of the moves alone, in their order."`
@@ -25,8 +25,11 @@ func (c *capacityAllocateCmd) Run(env *Env) error {
 	if err := config.LoadSheet(c.File, &f, env.Getenv); err != nil {
 		return err
 	}
-	if c.GPUs != 0 {
-		f.GPUs = c.GPUs
+	if n := c.GPUs; n != nil {
+		if *n < 1 || *n > capacity.MaxAllocated {
+			return &codedError{code: exitUsage, msg: fmt.Sprintf("--gpus: %d is out of range", *n), hint: fmt.Sprintf("write 1 to %d GPUs", capacity.MaxAllocated)}
+		}
+		f.GPUs = *n
 	}
 	illustrative := false
 	claims, err := f.Claims(func(profile string) (capacity.Replica, error) {

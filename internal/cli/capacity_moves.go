@@ -50,7 +50,8 @@ func commands(s *admin.CapacityMove) (out []string) {
 	if len(s.Drain) > 0 {
 		out = append(out, fmt.Sprintf("# until sluice backend list shows none running there: at most %s", seconds(s.DrainWithin)))
 	}
-	return append(out, fmt.Sprintf("# %s: serves in %s", startText(s), seconds(s.Start)))
+	// A name with a line break in it does not end the remark.
+	return append(out, "# "+strings.Join(strings.Fields(startText(s)), " ")+": serves in "+seconds(s.Start))
 }
 
 func startText(s *admin.CapacityMove) string {

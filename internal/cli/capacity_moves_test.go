@@ -69,3 +69,42 @@ func TestAllocateMoves(t *testing.T) {
 		t.Errorf("of an unknown model: exit code %d, %s", code, talk)
 	}
 }
+
+// Names become part of commands, and figures that plan nothing are told: each with its line
+// and what to write in its place.
+func TestAllocateRefuses(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "fleet.yaml")
+	for _, c := range []struct{ old, with, want string }{
+		{"backend: a-1,", `backend: "c1; touch /tmp/x #",`, "current[0].backend"},
+		{"backend: a-1,", `backend: "c1\ntouch x",`, "current[0].backend"},
+		{"backend: a-1,", `backend: "",`, "current[0].backend"},
+		{"backend: a-2,", "backend: a-1,", `"a-1" is listed twice`},
+		{"backend: a-1, model: a", "backend: a-1, model: z", "current[0].model"},
+		{"most: 2", "most: 0", "moves.most"},
+		{"most: 2", "horizon: 0s", "moves.horizon"},
+		{"profile: llama-3.1-8b-1xh100, ", "", ".profile: is missing"},
+	} {
+		if err := os.WriteFile(file, []byte(strings.Replace(crowded, c.old, c.with, 1)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var out, talk bytes.Buffer
+		code := Run(t.Context(), Env{Args: []string{"capacity", "allocate", file, "--commands"}, Stdout: &out, Stderr: &talk, Getenv: os.LookupEnv})
+		if code == exitOK || out.Len() > 0 || !strings.Contains(talk.String(), c.want) || !strings.Contains(talk.String(), "fleet.yaml:") || !strings.Contains(talk.String(), "fix:") {
+			t.Errorf("%s: exit code %d\n%s%s", c.with, code, out.String(), talk.String())
+		}
+	}
+}
+
+// What a flag may be is told by its name.
+func TestLadderFlags(t *testing.T) {
+	for _, args := range [][]string{
+		{"ladder", "pin", "p", "shed", "--reason", "r", "--for", "25h"}, {"ladder", "pin", "p", "shed", "--reason", "r", "--for", "0s"},
+		{"ladder", "preview", "p", "shed", "--last", "0s"}, {"ladder", "preview", "p", "shed", "--last", "31m"},
+	} {
+		var out, talk bytes.Buffer
+		code := Run(t.Context(), Env{Args: args, Stdout: &out, Stderr: &talk, Getenv: os.LookupEnv})
+		if flag := args[len(args)-2]; code != exitUsage || !strings.Contains(talk.String(), flag+": ") || !strings.Contains(talk.String(), "write a time from 1s to ") {
+			t.Errorf("%q: exit code %d\n%s", args, code, talk.String())
+		}
+	}
+}

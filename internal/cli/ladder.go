@@ -145,10 +145,21 @@ func tierNamed(s string) (int, error) {
 	return 0, &codedError{code: exitUsage, msg: fmt.Sprintf("%q is not a tier", s), hint: "write 0 to 5, or none, clamp, context, defer, smaller or shed"}
 }
 
+// within refuses a time of a flag that is not from a second to the most that it may be.
+func within(flag string, d, most time.Duration) error {
+	if d >= time.Second && d <= most {
+		return nil
+	}
+	return &codedError{code: exitUsage, msg: fmt.Sprintf("%s: %s is out of range", flag, d), hint: fmt.Sprintf("write a time from 1s to %s", most)}
+}
+
 // Run pins a ladder.
 func (c *ladderPinCmd) Run(ctx context.Context, env *Env) error {
 	tier, err := tierNamed(c.Tier)
 	if err != nil {
+		return err
+	}
+	if err := within("--for", c.For, ladder.MaxPin); err != nil {
 		return err
 	}
 	body := struct {
@@ -184,6 +195,9 @@ type ladderPreviewCmd struct {
 func (c *ladderPreviewCmd) Run(ctx context.Context, env *Env) error {
 	tier, err := tierNamed(c.Tier)
 	if err != nil {
+		return err
+	}
+	if err := within("--last", c.Last, 30*time.Minute); err != nil {
 		return err
 	}
 	body := struct {
