@@ -159,7 +159,7 @@ func env(t *testing.T, name string, otherwise int) int {
 // A large input is taken, checked, run and given back in little memory. With
 // SLUICE_JOBS_LINES=50000 it is the largest that there may be: 200 MB.
 func TestMemory(t *testing.T) {
-	lines := env(t, "SLUICE_JOBS_LINES", 2000)
+	lines := env(t, "SLUICE_JOBS_LINES", 300)
 	bubble.Test(t, func(t *testing.T) {
 		o := newOffice(t)
 		o.took, o.unkept = 10*time.Millisecond, true

@@ -262,15 +262,16 @@ func (o *office) job(id jobs.JobID) jobs.Job {
 	return j
 }
 
-// until waits in virtual time for a job to be as wanted, an hour at most.
+// until waits in virtual time for a job to be as wanted, an hour at most. It looks less
+// often the longer it takes: each look is a question to the store.
 func (o *office) until(id jobs.JobID, is func(jobs.Job) bool) jobs.Job {
 	o.t.Helper()
-	for range 36_000 {
+	for begun := time.Now(); time.Since(begun) < time.Hour; {
 		synctest.Wait()
 		if j := o.job(id); is(j) {
 			return j
 		}
-		time.Sleep(100 * time.Millisecond)
+		time.Sleep(min(max(time.Since(begun)/10, 200*time.Millisecond), 5*time.Second))
 	}
 	o.t.Fatalf("job %+v", o.job(id))
 	return jobs.Job{}

@@ -199,20 +199,20 @@ func TestRefusedLinesWait(t *testing.T) {
 		begun := time.Now()
 		o.answer = func(_ context.Context, r *exchange.Request) (sluice.Nano, *sluice.Error) {
 			switch since := time.Since(begun); {
-			case since < 30*time.Second:
+			case since < 10*time.Second:
 				return 0, &sluice.Error{Kind: sluice.KindOverloaded, Reason: sluice.QueueFull, Msg: "full", RetryAfter: 3 * time.Second}
-			case since < time.Minute:
+			case since < 20*time.Second:
 				return 0, &sluice.Error{Kind: sluice.KindRateLimited, Reason: sluice.RateLimited, Msg: "slower", RetryAfter: 7 * time.Second}
-			case since < 2*time.Minute:
-				return 0, &sluice.Error{Kind: sluice.KindBudgetExhausted, Reason: sluice.BudgetSpent, Msg: "spent", Refusal: &sluice.Refusal{Reset: begun.Add(5 * time.Minute)}}
+			case since < 30*time.Second:
+				return 0, &sluice.Error{Kind: sluice.KindBudgetExhausted, Reason: sluice.BudgetSpent, Msg: "spent", Refusal: &sluice.Refusal{Reset: begun.Add(time.Minute)}}
 			case textOf(r.Body) == "t9":
 				return 0, &sluice.Error{Kind: sluice.KindBudgetExhausted, Reason: sluice.BudgetSpent, Msg: "spent", Refusal: &sluice.Refusal{Reset: begun.Add(5 * time.Hour)}}
 			}
 			return 1000, nil
 		}
 		c := o.start(jobs.Bounds{})
-		j := o.until(o.batch(c, "acme", chatLines(20), time.Hour).ID, ended)
-		if want := (jobs.Counts{Total: 20, Succeeded: 19, Failed: 1}); j.State != jobs.Completed || j.Counts != want {
+		j := o.until(o.batch(c, "acme", chatLines(10), time.Hour).ID, ended)
+		if want := (jobs.Counts{Total: 10, Succeeded: 9, Failed: 1}); j.State != jobs.Completed || j.Counts != want {
 			t.Errorf("is %s with %+v", j.State, j.Counts)
 		}
 		if bad := outs(t, o.content(c, "acme", j.Errors)); bad["c9"].Response == nil || bad["c9"].Response.StatusCode != 429 {
@@ -222,8 +222,8 @@ func TestRefusedLinesWait(t *testing.T) {
 		for _, n := range o.ran {
 			total += n
 		}
-		if total > 120 {
-			t.Errorf("%d requests for 20 lines: what is refused is to pause the job", total)
+		if total > 60 {
+			t.Errorf("%d requests for 10 lines: what is refused is to pause the job", total)
 		}
 	})
 }
@@ -299,15 +299,15 @@ func TestExpiry(t *testing.T) {
 		o := newOffice(t)
 		o.took = 7 * time.Second
 		c := o.start(jobs.Bounds{Lines: 1})
-		j := o.until(o.batch(c, "acme", chatLines(200), time.Minute).ID, ended)
+		j := o.until(o.batch(c, "acme", chatLines(40), time.Minute).ID, ended)
 		if took := j.Ended.Sub(j.Created); j.State != jobs.Expired || took < time.Minute || took > time.Minute+3*time.Second {
 			t.Errorf("is %s after %s", j.State, took)
 		}
-		if j.Counts.Succeeded < 8 || j.Counts.Succeeded+j.Counts.Expired != 200 {
+		if j.Counts.Succeeded < 8 || j.Counts.Succeeded+j.Counts.Expired != 40 {
 			t.Errorf("has %+v", j.Counts)
 		}
-		if e := outs(t, o.content(c, "acme", j.Errors))["c200"].Error; e == nil || e.Code != "batch_expired" {
-			t.Errorf("c200 is %+v", e)
+		if e := outs(t, o.content(c, "acme", j.Errors))["c40"].Error; e == nil || e.Code != "batch_expired" {
+			t.Errorf("c40 is %+v", e)
 		}
 	})
 }
@@ -350,11 +350,11 @@ func TestFairness(t *testing.T) {
 		o := newOffice(t)
 		c := o.desk(jobs.Bounds{Lines: 10, Total: 8})
 		for i := range 4 {
-			o.batch(c, "acme", strings.ReplaceAll(chatLines(60), `"t`, fmt.Sprintf(`"a%d-`, i)), time.Hour)
+			o.batch(c, "acme", strings.ReplaceAll(chatLines(20), `"t`, fmt.Sprintf(`"a%d-`, i)), time.Hour)
 		}
-		o.batch(c, "globex", strings.ReplaceAll(chatLines(60), `"t`, `"g-`), time.Hour)
+		o.batch(c, "globex", strings.ReplaceAll(chatLines(20), `"t`, `"g-`), time.Hour)
 		c.Start(t.Context())
-		time.Sleep(12 * time.Second)
+		time.Sleep(4500 * time.Millisecond)
 		synctest.Wait()
 		of := map[byte]int{}
 		o.mu.Lock()
@@ -365,7 +365,7 @@ func TestFairness(t *testing.T) {
 		if o.most != 8 {
 			t.Errorf("%d lines at a time, want 8", o.most)
 		}
-		if of['g'] < 40 || of['g'] > 56 || of['a'] < 40 || of['a'] > 56 {
+		if of['g'] < 12 || of['g'] > 20 || of['a'] < 12 || of['a'] > 24 {
 			t.Errorf("began %d of the tenant with four jobs, %d of that with one", of['a'], of['g'])
 		}
 		c.Close(t.Context())
@@ -380,13 +380,14 @@ func TestUrgency(t *testing.T) {
 		o.took = 10 * time.Second
 		o.policy.Class = sluice.Interactive
 		c := o.start(jobs.Bounds{Lines: 2})
-		j := o.batch(c, "acme", chatLines(300), 15*time.Minute) // 25 minutes at two, 6 at eight
+		n := env(t, "SLUICE_JOBS_URGENT", 60)
+		j := o.batch(c, "acme", chatLines(n), time.Duration(n)*3*time.Second) // 5 s a line at two, 1.25 at eight
 		o.until(j.ID, func(j jobs.Job) bool { return j.Urgency == jobs.Urgent })
 		if p := c.Progress(new(o.job(j.ID))); p.Rate <= 0 || p.Finish.IsZero() || p.Done <= 0 {
 			t.Errorf("progress %+v", p)
 		}
 		j = o.until(j.ID, ended)
-		if j.State != jobs.Completed || j.Counts.Succeeded != 300 {
+		if j.State != jobs.Completed || j.Counts.Succeeded != n {
 			t.Errorf("is %s with %+v", j.State, j.Counts)
 		}
 		if o.most != 8 || o.classes[sluice.Standard] == 0 || o.classes[sluice.Batch] == 0 {
