@@ -57,7 +57,7 @@ func (f *Face) Defer(ctx context.Context, r *exchange.Request) (Deferred, error)
 	op, header := r.Head.Op, r.Header.Clone()
 	header.Del("Prefer")
 	j, err := f.o.Desk.Submit(ctx, jobs.NewJob{
-		Kind: jobs.Async, Caller: p, Terms: jobs.Terms{Task: r.Task, Labels: r.Labels, Risk: r.Risk, Header: header},
+		Kind: jobs.Async, Caller: p, Terms: jobs.Terms{Task: r.Task, Labels: r.Labels, Risk: r.Risk, Header: header, Run: p.Run, Cache: r.Cache},
 		Endpoint: "/v1" + op.Path(), Op: op, Input: v.ID, Keep: answersKept,
 	})
 	if err != nil {

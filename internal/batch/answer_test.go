@@ -94,6 +94,9 @@ func TestLaterIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = r.face.Defer(t.Context(), &exchange.Request{Principal: sluice.Principal{Tenant: "acme", Project: "web"}, Head: head, Body: []byte(tt.body)})
+		if tt.want == "is no model here" && (sluice.AsError(err).Reason != sluice.ModelNotFound || strings.Contains(err.Error(), "model model")) {
+			t.Errorf("got %v, want model_not_found, as at once", err)
+		}
 		if err == nil || !strings.Contains(err.Error(), tt.want) || sluice.AsError(err).Kind == sluice.KindInternal {
 			t.Errorf("got %v, want %q", err, tt.want)
 		}

@@ -131,9 +131,17 @@ func (f *Face) find(r *http.Request, by *Caller, kind jobs.Kind, what string) (j
 	return j, err
 }
 
-// terms are what each line of a job is run with.
-func terms(r *http.Request, by *Caller) jobs.Terms {
-	return jobs.Terms{Task: by.Task, Labels: by.Labels, Risk: by.Risk, Header: r.Header}
+// terms are what each line of a job is run with. A batch is no step of a run: what names
+// one is refused, since the run's bounds would be lost in silence.
+func terms(r *http.Request, by *Caller) (jobs.Terms, error) {
+	for _, name := range [...]string{"Sluice-Run", "Sluice-Run-Limits"} {
+		if len(r.Header[name]) > 0 {
+			e := sluice.Invalid(strings.ToLower(name), "is for single requests: a batch is not part of a run")
+			e.Hint = "leave it out, or send the requests of the run one by one"
+			return jobs.Terms{}, e
+		}
+	}
+	return jobs.Terms{Task: by.Task, Labels: by.Labels, Risk: by.Risk, Header: r.Header}, nil
 }
 
 // unix is a moment as the OpenAI dialect has it, null for none.

@@ -24,6 +24,10 @@ const maxRequest = 64 << 20
 // createMessages takes a message batch.
 func (f *Face) createMessages(w http.ResponseWriter, r *http.Request, by Caller) error {
 	p := by.Principal
+	with, err := terms(r, &by)
+	if err != nil {
+		return err
+	}
 	lines, err := f.o.Desk.Create(r.Context(), jobs.NewFile{
 		Tenant: p.Tenant, Project: p.Project, Name: "requests.jsonl", Purpose: jobs.PurposeBatch, Hidden: true, Max: maxMessages, Keep: inputKept,
 	})
@@ -39,7 +43,7 @@ func (f *Face) createMessages(w http.ResponseWriter, r *http.Request, by Caller)
 		return err
 	}
 	j, err := f.o.Desk.Submit(r.Context(), jobs.NewJob{
-		Kind: jobs.MessageBatch, Caller: p, Terms: terms(r, &by), Endpoint: "/v1" + wire.Messages.Path(), Op: wire.Messages, Input: v.ID, Window: messagesWindow,
+		Kind: jobs.MessageBatch, Caller: p, Terms: with, Endpoint: "/v1" + wire.Messages.Path(), Op: wire.Messages, Input: v.ID, Window: messagesWindow,
 	})
 	if err != nil {
 		_ = f.o.Desk.DeleteFile(r.Context(), p.Tenant, v.ID) // else its time comes

@@ -59,8 +59,11 @@ func (f *Face) createBatch(w http.ResponseWriter, r *http.Request, by Caller) er
 	if err := readJSON(r.Body, &in); err != nil {
 		return err
 	}
-	n := jobs.NewJob{Kind: jobs.OpenAIBatch, Caller: by.Principal, Terms: terms(r, &by), Endpoint: in.Endpoint, Metadata: in.Metadata}
+	n := jobs.NewJob{Kind: jobs.OpenAIBatch, Caller: by.Principal, Endpoint: in.Endpoint, Metadata: in.Metadata}
 	var err error
+	if n.Terms, err = terms(r, &by); err != nil {
+		return err
+	}
 	if n.Op, err = operation(in.Endpoint); err != nil {
 		return err
 	}
@@ -177,6 +180,7 @@ type batch struct {
 type problems struct {
 	Object string    `json:"object"` // list
 	Data   []problem `json:"data"`
+	More   int       `json:"sluice_more,omitempty"` // mistakes beyond these
 }
 
 type problem struct {
@@ -250,6 +254,7 @@ func problemsOf(j *jobs.Job) *problems {
 		}
 		out.Data = append(out.Data, v)
 	}
+	out.More = j.Dropped
 	return out
 }
 

@@ -276,3 +276,32 @@ func TestCase_cC3_EachLineIsToldOnce(t *testing.T) {
 		}
 	}
 }
+
+// A batch is no step of a run: what names one is refused before anything is kept.
+func TestBatchIsOfNoRun(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, jobs.Bounds{})
+	in := r.upload(acme, chat("a", "hi"))
+	for _, name := range []string{"Sluice-Run", "Sluice-Run-Limits"} {
+		if g := r.do(acme, "POST", "/v1/batches", create(in.ID, ""), name, "x"); g.status != 400 || !strings.Contains(g.body, strings.ToLower(name)) {
+			t.Errorf("%s: got %+v", name, g)
+		}
+		if g := r.do(acme, "POST", "/v1/messages/batches", strings.NewReader(`{"requests":[]}`), name, "x"); g.status != 400 || !strings.Contains(g.body, strings.ToLower(name)) {
+			t.Errorf("%s: got %+v", name, g)
+		}
+	}
+	if page := as[list[any]](t, r.do(acme, "GET", "/v1/batches", nil), 200); len(page.Data) != 0 {
+		t.Errorf("left over: %+v", page)
+	}
+}
+
+// Who sees the first mistakes is told how many more there are.
+func TestFurtherMistakesAreCounted(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, jobs.Bounds{})
+	in := r.upload(acme, strings.Repeat("{\n", jobs.MaxProblems+7))
+	b := r.finished(acme, as[batch](t, r.do(acme, "POST", "/v1/batches", create(in.ID, "")), 200).ID)
+	if b.Errors == nil || len(b.Errors.Data) != jobs.MaxProblems || b.Errors.More != 7 {
+		t.Errorf("got %+v", b.Errors)
+	}
+}

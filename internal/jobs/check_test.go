@@ -51,6 +51,8 @@ func TestProblems(t *testing.T) {
 		{"an engine's field", body(`{"model":"fast","priority":1,"messages":[]}`), []string{"1 invalid_request body.priority"}},
 		{"too large", good + "\n" + chatLine("b", strings.Repeat("x", 5000)) + "\n" + strings.Replace(good, "POST", "PUT", 1), []string{"2 request_too_large ", "3 invalid_method method", "3 duplicate_custom_id custom_id"}},
 		{"too many", chatLines(31), []string{"31 too_many_tasks "}},
+		{"too many, the last without an end", strings.TrimSpace(chatLines(31)), []string{"31 too_many_tasks "}},
+		{"a number as custom_id", `{"custom_id":5}`, []string{"1 invalid_json_line "}},
 		{"byte order mark", "\ufeff" + good, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -62,6 +64,9 @@ func TestProblems(t *testing.T) {
 				var got []string
 				for _, p := range j.Problems {
 					got = append(got, fmt.Sprintf("%d %s %s", p.Line, p.Code, p.Param))
+					if strings.Contains(p.Message, "Go ") {
+						t.Errorf("tells of what is the gateway's own: %s", p.Message)
+					}
 				}
 				if len(c.want) == 2 { // of one line, in any order of its members
 					if len(got) > 1 && got[0] > got[1] {

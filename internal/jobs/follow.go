@@ -251,6 +251,6 @@ func (d *Desk) validateStep(ctx context.Context, _ *work, j *Job, fence int64) e
 		_, err := d.o.Store.SaveJob(ctx, j, Validating, fence)
 		return err
 	}
-	_, err := d.validate(ctx, j, fence)
+	_, _, err := d.validate(ctx, j, fence)
 	return err
 }

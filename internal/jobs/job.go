@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"sluice"
+	"sluice/internal/exchange"
 	"sluice/internal/wire"
 )
 
@@ -67,6 +68,8 @@ type Terms struct {
 	Task   string         `json:"task,omitempty"`
 	Labels []sluice.Label `json:"labels,omitempty"`
 	Risk   sluice.Risk    `json:"risk,omitempty"`
+	Run    sluice.RunID   `json:"run,omitempty"`    // that each is part of, and counted against
+	Cache  exchange.Wish  `json:"cache,omitempty"`  // what each asks of the output cache
 	Header http.Header    `json:"header,omitempty"` // the client's, of which upstream picks what may pass
 }
 

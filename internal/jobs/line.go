@@ -2,7 +2,9 @@ package jobs
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -87,6 +89,7 @@ type checker struct {
 	seen     map[[16]byte]int32 // hash of a custom id → its line
 	problems []Problem
 	dropped  int
+	cause    *sluice.Error // that the first problem was made of; nil if it was made of none
 }
 
 func (c *checker) wrong(line int, code, param, format string, args ...any) {
@@ -208,11 +211,18 @@ func (c *checker) refused(n int, within string, err error) {
 	if e.Hint != "" {
 		said += ": " + e.Hint
 	}
+	if !c.broken() {
+		c.cause = e
+	}
 	c.wrong(n, e.Reason.String(), param, "%s", said)
 }
 
 // plain is an error of the JSON decoder without what is of its own making.
 func plain(err error) string {
+	if e, ok := errors.AsType[*json.SemanticError](err); ok && e.JSONKind != 0 {
+		at := strings.ReplaceAll(strings.TrimPrefix(string(e.JSONPointer), "/"), "/", ".")
+		return cut(cmp.Or(at, "it") + " is a JSON " + e.JSONKind.String())
+	}
 	s := err.Error()
 	for _, prefix := range [...]string{"jsontext: ", "json: "} {
 		s = strings.TrimPrefix(s, prefix)

@@ -19,8 +19,8 @@ func render(b []byte, k Kind, r *Result) (line []byte, failed bool) {
 
 // What is said of lines that never ran, or that were ended.
 const (
-	expiredMessage   = "This request could not be executed before the completion window expired."
-	cancelledMessage = "This request was not executed: the batch was cancelled."
+	expiredMessage   = "This request had no answer when the completion window expired. If it had begun, it is charged for what it used."
+	cancelledMessage = "This request had no answer when the batch was cancelled. If it had begun, it is charged for what it used."
 )
 
 func renderOpenAI(b []byte, r *Result) []byte {

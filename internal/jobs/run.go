@@ -95,9 +95,10 @@ func (a *attempt) run(ctx context.Context) (out outcome) {
 	if a.principal.User == "" { // else it was verified
 		a.principal.User = sluice.UserID(head.User)
 	}
+	a.principal.Run = a.job.Terms.Run
 	req := &exchange.Request{
 		ID: a.id, Arrived: time.Now(), Principal: a.principal, Head: head, Body: body, Header: a.job.Terms.Header.Clone(),
-		Class: sluice.Batch, Risk: a.job.Terms.Risk, Task: a.job.Terms.Task, Labels: a.job.Terms.Labels, MaxWait: -1,
+		Class: sluice.Batch, Risk: a.job.Terms.Risk, Task: a.job.Terms.Task, Labels: a.job.Terms.Labels, MaxWait: -1, Cache: a.job.Terms.Cache,
 	}
 	if p := a.principal.Policy; p != nil && p.AllowsClass(a.class) {
 		req.Class = a.class

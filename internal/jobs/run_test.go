@@ -135,7 +135,7 @@ func TestMessageBatch(t *testing.T) {
 		}
 		line := `{"custom_id":"a","params":{"model":"fast","max_tokens":5,"messages":[{"role":"user","content":"hi"}]}}` + "\n"
 		_, err := submit(line + line)
-		if e := sluice.AsError(err); e.Kind != sluice.KindInvalid || e.Param != "requests.1.custom_id" {
+		if e := sluice.AsError(err); e.Kind != sluice.KindInvalid || e.Param != "requests.1.custom_id" || strings.HasPrefix(e.Msg, "custom_id") {
 			t.Errorf("two of one id are %v", err)
 		}
 		j, err := submit(line + `{"custom_id":"b","params":{"model":"fast","max_tokens":5,"stream":true,"messages":[]}}` + "\n")
@@ -169,9 +169,15 @@ func TestAsync(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		o := newOffice(t)
+		o.answer = func(_ context.Context, r *exchange.Request) (sluice.Nano, *sluice.Error) {
+			if r.Principal.Run != "r7" || r.Cache != exchange.WishBypass {
+				t.Errorf("runs in %q with the wish %q", r.Principal.Run, r.Cache)
+			}
+			return 1000, nil
+		}
 		c := o.start(jobs.Bounds{})
 		j, err := c.Submit(t.Context(), jobs.NewJob{
-			Kind: jobs.Async, Op: wire.Chat, Caller: sluice.Principal{Tenant: "acme", Key: "k"}, Window: time.Hour,
+			Kind: jobs.Async, Op: wire.Chat, Caller: sluice.Principal{Tenant: "acme", Key: "k"}, Window: time.Hour, Terms: jobs.Terms{Run: "r7", Cache: exchange.WishBypass},
 			Input: o.put(c, "acme", "{\"model\":\"fast\",\n\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}\n"),
 		})
 		o.must(err)

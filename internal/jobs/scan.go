@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"sluice"
@@ -24,6 +25,7 @@ type scanned struct {
 	total int
 	line  int // the number of the line that is read
 	lost  bool
+	over  bool // there are more lines than a job may have
 }
 
 // scan checks the input of a job, whose steps this worker has, and gives its lines to the
@@ -114,7 +116,7 @@ func (s *scanned) each(ctx context.Context, r *Reader) error {
 					carry = append(carry, part...)
 					line = carry
 				}
-				if err := s.take(ctx, at, line); err != nil || s.lost || s.full() {
+				if err := s.take(ctx, at, line); err != nil || s.lost || s.over {
 					return err
 				}
 			} else {
@@ -134,8 +136,7 @@ func (s *scanned) tooLarge() {
 	s.c.wrong(s.line+1, "request_too_large", "", "The line has more than %d bytes, which is the bound of one", s.c.max)
 }
 
-// full reports whether there are more lines than a job may have, and that nothing more
-// than that is to be said.
+// full reports whether there are more lines than a job may have. It is called once for each.
 func (s *scanned) full() bool {
 	most := s.d.bounds().JobLines
 	if s.c.job.Kind == MessageBatch { // whose clients are used to that
@@ -144,6 +145,7 @@ func (s *scanned) full() bool {
 	if s.total <= most {
 		return false
 	}
+	s.over = true
 	s.c.wrong(s.line, "too_many_tasks", "", "The input has more than %d requests, which is the bound of one batch: send it as several", most)
 	return true
 }
@@ -157,6 +159,9 @@ func (s *scanned) take(ctx context.Context, at int64, line []byte) error {
 	}
 	line = bytes.TrimSuffix(line, []byte("\r"))
 	s.total++
+	if s.full() {
+		return nil
+	}
 	id := s.c.check(s.line, line)
 	if s.c.broken() { // nothing of it will run
 		s.lines = nil
@@ -185,8 +190,15 @@ func (s *scanned) flush(ctx context.Context) error {
 }
 
 // refusal is the error that Submit returns for an input that is wrong.
-func refusal(p Problem, within string) *sluice.Error {
-	e := sluice.Invalid(p.Param, "%s", p.Message)
+func refusal(p Problem, cause *sluice.Error, within string) *sluice.Error {
+	if cause != nil { // it says more than the problem that was made of it
+		return cause
+	}
+	message := p.Message
+	if p.Param != "" {
+		message = strings.TrimPrefix(message, p.Param+" ") // an error begins with its field
+	}
+	e := sluice.Invalid(p.Param, "%s", message)
 	e.Param = p.Param
 	if within != "" && p.Line > 0 {
 		e.Param = fmt.Sprintf("%s.%d", within, p.Line-1)

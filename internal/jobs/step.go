@@ -3,6 +3,8 @@ package jobs
 import (
 	"context"
 	"fmt"
+
+	"sluice"
 )
 
 // The bounds of one read of results while files are written.
@@ -12,11 +14,12 @@ const (
 )
 
 // validate checks a job's input, which this worker leases. ok is false where the job is
-// not this worker's any more, or was cancelled meanwhile.
-func (d *Desk) validate(ctx context.Context, j *Job, fence int64) (ok bool, err error) {
+// not this worker's any more, or was cancelled meanwhile. cause is the error that its first
+// problem was made of, if it was made of one.
+func (d *Desk) validate(ctx context.Context, j *Job, fence int64) (cause *sluice.Error, ok bool, err error) {
 	c, lost, err := d.scan(ctx, j, fence)
 	if err != nil || lost {
-		return false, err
+		return nil, false, err
 	}
 	now := d.now()
 	if c.broken() {
@@ -26,14 +29,14 @@ func (d *Desk) validate(ctx context.Context, j *Job, fence int64) (ok bool, err 
 	}
 	ok, err = d.o.Store.SaveJob(ctx, j, Validating, fence)
 	if err != nil || !ok {
-		return false, err
+		return nil, false, err
 	}
 	if j.State == Failed {
 		d.dropInput(ctx, j)
-		return true, d.o.Store.DropLines(ctx, j.ID)
+		return c.cause, true, d.o.Store.DropLines(ctx, j.ID)
 	}
 	j.Counts.Waiting = j.Counts.Total
-	return true, nil
+	return nil, true, nil
 }
 
 // finish writes the files of a job all of whose lines have an end, and ends it. The state

@@ -92,7 +92,8 @@ func (d *Desk) checkNow(ctx context.Context, j *Job) error {
 	if err != nil || !ok {
 		return busy(err)
 	}
-	if ok, err = d.validate(ctx, j, fence); err != nil || !ok {
+	cause, ok, err := d.validate(ctx, j, fence)
+	if err != nil || !ok {
 		return busy(err)
 	}
 	if j.State == Failed {
@@ -100,7 +101,7 @@ func (d *Desk) checkNow(ctx context.Context, j *Job) error {
 		if j.Kind == MessageBatch {
 			within = "requests"
 		}
-		return refusal(j.Problems[0], within)
+		return refusal(j.Problems[0], cause, within)
 	}
 	_, _, err = d.o.Store.LeaseJob(ctx, j.ID, owner, d.now(), d.now()) // further steps are any worker's
 	return err

@@ -117,18 +117,14 @@ func (c *call) request(body []byte) (*exchange.Request, error) {
 	if req.Class, err = c.class(req.Class); err != nil {
 		return nil, err
 	}
-	if v := h[hMaxWait]; len(v) > 0 {
-		if req.MaxWait, err = time.ParseDuration(v[0]); err != nil || req.MaxWait < 0 {
-			return nil, sluice.Invalid("sluice-max-wait", "has %q: write a duration such as 500ms or 10s, or 0 to not queue", v[0])
-		}
+	if req.MaxWait, err = maxWait(h[hMaxWait]); err != nil {
+		return nil, err
 	}
 	if req.Risk, err = c.risk(); err != nil {
 		return nil, err
 	}
-	if v := h[hCache]; len(v) > 0 {
-		if req.Cache = exchange.Wish(v[0]); !slices.Contains(exchange.Wishes[:], req.Cache) {
-			return nil, sluice.Invalid("sluice-cache", "has %q: write use, bypass or refresh", v[0])
-		}
+	if req.Cache, err = wish(h[hCache]); err != nil {
+		return nil, err
 	}
 	if v := h[hTask]; len(v) > 0 {
 		if req.Task, err = sluice.ParseTask(v[0]); err != nil {
@@ -144,6 +140,30 @@ func (c *call) request(body []byte) (*exchange.Request, error) {
 		return nil, err
 	}
 	return req, c.run(req)
+}
+
+// maxWait is how long a request may wait, negative if it does not say.
+func maxWait(v []string) (time.Duration, error) {
+	if len(v) == 0 {
+		return -1, nil
+	}
+	d, err := time.ParseDuration(v[0])
+	if err != nil || d < 0 {
+		return 0, sluice.Invalid("sluice-max-wait", "has %q: write a duration such as 500ms or 10s, or 0 to not queue", v[0])
+	}
+	return d, nil
+}
+
+// wish is what a request asks of the output cache.
+func wish(v []string) (exchange.Wish, error) {
+	if len(v) == 0 {
+		return "", nil
+	}
+	w := exchange.Wish(v[0])
+	if !slices.Contains(exchange.Wishes[:], w) {
+		return "", sluice.Invalid("sluice-cache", "has %q: write use, bypass or refresh", v[0])
+	}
+	return w, nil
 }
 
 // class is how the request waits; it may only lower the plan's, unless the plan

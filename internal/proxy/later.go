@@ -38,7 +38,7 @@ func (c *call) later(req *exchange.Request) bool {
 		c.reject(e)
 		return true
 	}
-	for _, name := range []string{idempotency.Header, hMaxWait, hSession} {
+	for _, name := range []string{idempotency.Header, hClass, hMaxWait, hSession} {
 		if len(c.r.Header[name]) > 0 && !strings.Contains(c.dropping, strings.ToLower(name)) {
 			c.drop(strings.ToLower(name))
 		}

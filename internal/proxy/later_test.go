@@ -23,11 +23,15 @@ func TestRespondAsync(t *testing.T) {
 		status  int
 		taken   bool
 		dropped string
+		run     sluice.RunID
+		wish    exchange.Wish
 	}{
 		{name: "taken", prefer: "respond-async", status: 202, taken: true},
 		{name: "among others, in another case", prefer: "wait=10; foo, Respond-Async", status: 202, taken: true},
 		{name: "in the other dialect", prefer: "respond-async", ask: ask{path: "/v1/messages"}, status: 202, taken: true},
 		{name: "what has no effect then is told", prefer: "respond-async", ask: ask{header: http.Header{"Sluice-Max-Wait": {"1s"}}}, status: 202, taken: true, dropped: "sluice-max-wait"},
+		{name: "a class has none", prefer: "respond-async", ask: ask{header: http.Header{"Sluice-Class": {"batch"}}}, status: 202, taken: true, dropped: "sluice-class"},
+		{name: "a run and a wish go with it", prefer: "respond-async", ask: ask{header: http.Header{"Sluice-Run": {"r7"}, "Sluice-Cache": {"bypass"}}}, status: 202, taken: true, run: "r7", wish: "bypass"},
 		{name: "another preference", prefer: "return=minimal", status: 200},
 		{name: "a stream", prefer: "respond-async", ask: ask{stream: true}, status: 200, dropped: "prefer"},
 		{name: "bounds of a run", prefer: "respond-async", ask: ask{header: http.Header{"Sluice-Run": {"r"}, "Sluice-Run-Limits": {"steps=1"}}}, status: 400},
@@ -52,6 +56,9 @@ func TestRespondAsync(t *testing.T) {
 				g := r.do(a)
 				if g.status != tt.status || (got != nil) != tt.taken {
 					t.Fatalf("got %d %s, taken %v; want %d, %v", g.status, g.body, got != nil, tt.status, tt.taken)
+				}
+				if got != nil && (tt.run != "" && got.Principal.Run != tt.run || got.Cache != tt.wish) {
+					t.Errorf("taken with the run %q and the wish %q", got.Principal.Run, got.Cache)
 				}
 				if d := g.header.Get("Sluice-Dropped"); d != tt.dropped {
 					t.Errorf("dropped %q, want %q", d, tt.dropped)

@@ -8,6 +8,7 @@ import (
 
 	"sluice"
 	"sluice/internal/auth"
+	"sluice/internal/exchange"
 	"sluice/internal/idempotency"
 	"sluice/internal/wire"
 )
@@ -133,9 +134,42 @@ func (c *call) caller() (Caller, error) {
 		}
 	}
 	if v := h[hLabels]; len(v) > 0 {
-		by.Labels, err = parseLabels(v[0])
+		if by.Labels, err = parseLabels(v[0]); err != nil {
+			return by, err
+		}
 	}
-	return by, err
+	return by, c.without()
+}
+
+// without checks the headers that have no effect on what is mounted, as they are checked
+// elsewhere, and tells which are there.
+func (c *call) without() error {
+	h := c.r.Header
+	if _, err := c.class(sluice.Batch); err != nil {
+		return err
+	}
+	if _, err := maxWait(h[hMaxWait]); err != nil {
+		return err
+	}
+	if _, err := wish(h[hCache]); err != nil {
+		return err
+	}
+	if err := c.run(&exchange.Request{}); err != nil {
+		return err
+	}
+	c.principal.Run = "" // this request is no step of it
+	if err := c.session(&exchange.Request{}); err != nil {
+		return err
+	}
+	for _, name := range [...]string{hClass, hMaxWait, hCache, hSession, hRun, hRunLimits} {
+		if len(h[name]) > 0 {
+			c.drop(strings.ToLower(name))
+		}
+	}
+	if prefers(h["Prefer"], respondAsync) {
+		c.drop("prefer")
+	}
+	return nil
 }
 
 // mountBody is a body that is read as it is needed, at a least rate and up to a bound.

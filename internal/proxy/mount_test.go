@@ -63,6 +63,7 @@ func TestMount(t *testing.T) {
 			want          string // in the body
 			reason        sluice.Reason
 			word          string
+			dropped       string
 		}{
 			{name: "served", body: strings.NewReader("hello"), serve: echo, status: 201, want: "acme nightly seven hello", word: "things"},
 			{name: "at the bound", body: strings.NewReader(strings.Repeat("x", 100)), serve: echo, status: 201, want: "xxx", word: "things"},
@@ -74,6 +75,14 @@ func TestMount(t *testing.T) {
 			{name: "an error of the other dialect", path: "/v1/messages/things", serve: gone, status: 404, want: `"type":"not_found_error"`, reason: sluice.NotFound, word: "things"},
 			{name: "one of its own", serve: func(http.ResponseWriter, *http.Request, Caller) error { return errors.New("boom") }, status: 500, want: "internal error", reason: sluice.InternalError, word: "things"},
 			{name: "a header misspelt", header: "Sluice-Taks", value: "x", serve: echo, status: 400, want: "did you mean sluice-task?", reason: sluice.InvalidRequest, word: "things"},
+			{name: "a class that is none", header: "Sluice-Class", value: "soon", serve: echo, status: 400, want: "sluice-class", reason: sluice.InvalidRequest, word: "things"},
+			{name: "a wish that is none", header: "Sluice-Cache", value: "off", serve: echo, status: 400, want: "bypass or refresh", reason: sluice.InvalidRequest, word: "things"},
+			{name: "a wait that is none", header: "Sluice-Max-Wait", value: "x", serve: echo, status: 400, want: "write a duration", reason: sluice.InvalidRequest, word: "things"},
+			{name: "a class has no effect", header: "Sluice-Class", value: "batch", body: strings.NewReader("x"), serve: echo, status: 201, dropped: "sluice-class", word: "things"},
+			{name: "a wait has none", header: "Sluice-Max-Wait", value: "1s", body: strings.NewReader("x"), serve: echo, status: 201, dropped: "sluice-max-wait", word: "things"},
+			{name: "a wish has none", header: "Sluice-Cache", value: "bypass", body: strings.NewReader("x"), serve: echo, status: 201, dropped: "sluice-cache", word: "things"},
+			{name: "a preference has none", header: "Prefer", value: "respond-async", body: strings.NewReader("x"), serve: echo, status: 201, dropped: "prefer", word: "things"},
+			{name: "a run is none of its steps", header: "Sluice-Run", value: "r", body: strings.NewReader("x"), serve: echo, status: 201, dropped: "sluice-run", word: "things"},
 			{name: "no key", header: "Authorization", serve: echo, status: 401, reason: sluice.Unauthenticated, word: "things"},
 			{name: "another method", method: "DELETE", serve: echo, status: 405, want: "use POST", reason: sluice.MethodNotAllowed, word: "models"},
 			{name: "cut short", serve: half, status: 0, reason: sluice.InternalError, word: "things"},
@@ -101,6 +110,9 @@ func TestMount(t *testing.T) {
 				resp.Body.Close()
 				if body = string(b); readErr == nil {
 					status = resp.StatusCode
+				}
+				if d := resp.Header.Get("Sluice-Dropped"); d != tt.dropped {
+					t.Errorf("%s: dropped %q, want %q", tt.name, d, tt.dropped)
 				}
 				if resp.Header.Get("Sluice-Request-Id") == "" {
 					t.Errorf("%s: the answer has no id", tt.name)
