@@ -51,7 +51,7 @@ func TestCapacityAllocate(t *testing.T) {
 	b := newBench(t)
 	var a CapacityAllocation
 	b.do("POST", "/admin/v1/capacity/allocate", `{"gpus":12,"models":[
-		{"name":"small","demand":[{"rps":60,"input":800,"output":300}]},
+		{"name":"small","profile":"llama-3.1-8b-1xh100","demand":[{"rps":60,"input":800,"output":300}]},
 		{"name":"large","replica":{"gpus":4,"prefill_tokens_per_second":13000,"step_base_seconds":0.0173,"kv_tokens":473000},"weight":3,"min":1,"headroom":"20%","demand":[{"rps":4,"input":2000,"output":300}]}]}`, 200, &a)
 	if a.GPUs != 12 || len(a.Models) != 2 || a.Models[0].Satisfied != 1 || a.Models[1].Satisfied != 1 || a.Models[0].GPUs+a.Models[1].GPUs+a.Spare != 12 {
 		t.Errorf("got %+v", a)
@@ -63,8 +63,8 @@ func TestCapacityMoves(t *testing.T) {
 	b := newBench(t)
 	var a CapacityAllocation
 	const body = `{"domains":[{"name":"x","gpus":2},{"name":"y","gpus":2}],"models":[
-		{"name":"a","ttft":"2s","tpot":"50ms","demand":[{"rps":10,"input":800,"output":200}]},
-		{"name":"b","start":"90s","demand":[{"rps":60,"input":800,"output":200}]}],
+		{"name":"a","profile":"llama-3.1-8b-1xh100","ttft":"2s","tpot":"50ms","demand":[{"rps":10,"input":800,"output":200}]},
+		{"name":"b","profile":"llama-3.1-8b-1xh100","start":"90s","demand":[{"rps":60,"input":800,"output":200}]}],
 		"current":[{"backend":"a-1","model":"a","domain":"x"},{"backend":"a-2","model":"a","domain":"x"},{"backend":"b-1","model":"b","domain":"y"},{"backend":"b-2","model":"b","domain":"y"}]}`
 	b.do("POST", "/admin/v1/capacity/allocate", body, 200, &a)
 	if a.GPUs != 4 || a.Moves == nil || len(a.Moves.Steps) != 1 || len(a.Models[0].Profile) == 0 || a.Models[0].Latency == nil || a.Models[0].Latency.TPOT > 0.05 {
