@@ -98,8 +98,10 @@ func TestAllocateRefuses(t *testing.T) {
 // What a flag may be is told by its name.
 func TestLadderFlags(t *testing.T) {
 	for _, args := range [][]string{
-		{"ladder", "pin", "p", "shed", "--reason", "r", "--for", "25h"}, {"ladder", "pin", "p", "shed", "--reason", "r", "--for", "0s"},
-		{"ladder", "preview", "p", "shed", "--last", "0s"}, {"ladder", "preview", "p", "shed", "--last", "31m"},
+		{"ladder", "pin", "p", "shed", "--reason", "r", "--for", "25h"},
+		{"ladder", "pin", "p", "shed", "--reason", "r", "--for", "0s"},
+		{"ladder", "preview", "p", "shed", "--last", "0s"},
+		{"ladder", "preview", "p", "shed", "--last", "31m"},
 	} {
 		var out, talk bytes.Buffer
 		code := Run(t.Context(), Env{Args: args, Stdout: &out, Stderr: &talk, Getenv: os.LookupEnv})
