@@ -6,9 +6,6 @@ import (
 	"sluice"
 )
 
-// maxHooks bounds how many hooks one record names.
-const maxHooks = 20
-
 // hooksOf is the hooks that a record names, as the API shows them; nil where it names
 // none.
 func hooksOf(names []string) *[]string {

@@ -234,7 +234,7 @@ func TestNeverFlaps(t *testing.T) {
 			}
 		}
 		within := l.Earliest(now, Clamp)
-		if _, now = drive(l, now, within+time.Duration(NumRungs)*look, calm); l.Acting() != 0 {
+		if drive(l, now, within+time.Duration(NumRungs)*look, calm); l.Acting() != 0 {
 			rt.Fatalf("in calm it is still on %d after %v", l.Acting(), within)
 		}
 	})
@@ -262,7 +262,7 @@ func TestPinsHold(t *testing.T) {
 		if !ok || c.Cause != CauseExpired || l.View(now).Pin != nil || l.Would() != RungOf(tier) {
 			rt.Fatalf("after the pin: %+v", c)
 		}
-		if _, now = drive(l, now, time.Duration(NumRungs)*DefaultMaxHold, calm); l.Would() != 0 {
+		if drive(l, now, time.Duration(NumRungs)*DefaultMaxHold, calm); l.Would() != 0 {
 			rt.Fatalf("after the pin it does not come down: %d", l.Would())
 		}
 	})
