@@ -67,7 +67,9 @@ func TestUrgencyFollowsTheRate(t *testing.T) {
 		if int(done) < total {
 			t.Fatalf("%d of %d lines at the deadline, at %.2f of the rate, %s", int(done), total, part, was)
 		}
-		if part > 1.5 && was != Relaxed {
+		// Of a few lines a measure says little, and what errs then errs towards haste.
+		measured := part * float64(total) * paceWindow.Seconds() / window.Seconds()
+		if part > 1.5 && measured >= 10 && was != Relaxed {
 			t.Fatalf("is %s at %.2f times the rate that is needed", was, part)
 		}
 	})
