@@ -95,6 +95,9 @@ func (a *API) operate(ctx context.Context, what string, in *Mutation, o engine.O
 	if o.Backend != "" {
 		attrs = append(attrs, slog.String("backend", string(o.Backend)))
 	}
+	if o.Pool != "" {
+		attrs = append(attrs, slog.String("pool", string(o.Pool)))
+	}
 	if o.Enable != "" {
 		attrs = append(attrs, slog.String("credential", o.Enable))
 	}

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"log/slog"
 	"net/http"
 	"time"
 
@@ -123,19 +122,12 @@ func (a *API) unpinLadder(ctx context.Context, in *unpinIn) (*orderOut, error) {
 	return a.orderLadder(ctx, "ladder unpinned", &in.Mutation, engine.Order{Pool: sluice.PoolID(in.Pool), Unpin: true})
 }
 
-// orderLadder carries out an order about a ladder and logs who gave it.
+// orderLadder is operate of an order about a ladder.
 func (a *API) orderLadder(ctx context.Context, what string, in *Mutation, o engine.Order) (*orderOut, error) {
 	if in.DryRun {
 		return nil, hinted(sluice.Invalid("dry_run", "is not known here"), "POST /admin/v1/ladders/{pool}/preview shows what a tier would have done")
 	}
-	changed, err := a.o.Operate(o)
-	if err != nil {
-		return nil, err
-	}
-	out := &orderOut{}
-	out.Body.Changed = changed
-	a.o.Log.LogAttrs(ctx, slog.LevelInfo, what, slog.String("by", operatorOf(ctx).ID), slog.String("pool", string(o.Pool)), slog.Bool("changed", changed))
-	return out, nil
+	return a.operate(ctx, what, in, o)
 }
 
 // ladderStatus is a pool's ladder, nil if it has none.
