@@ -47,7 +47,7 @@ func gateway(t *testing.T) []string {
 			t.Error(err)
 		}
 		if t.Failed() {
-			t.Logf("log of the gateway:\n%s", log.String())
+			t.Logf("what the gateway warned of:\n%s", warnings(log.String()))
 		}
 		for name, key := range env {
 			if strings.HasSuffix(name, "_KEY") && strings.Contains(log.String(), key) {
@@ -69,6 +69,18 @@ func gateway(t *testing.T) []string {
 	return out
 }
 
+// warnings leaves out what went well: a log of hundreds of requests would hide the
+// test that failed.
+func warnings(log string) string {
+	var out strings.Builder
+	for line := range strings.Lines(log) {
+		if !strings.Contains(line, `"level":"INFO"`) {
+			out.WriteString(line)
+		}
+	}
+	return out.String()
+}
+
 func run(t *testing.T, dir string, env []string, name string, args ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, args...)
@@ -80,13 +92,23 @@ func run(t *testing.T, dir string, env []string, name string, args ...string) {
 	t.Logf("%s", out)
 }
 
+// installed tells whether the modules of dir were installed since its lock file changed.
+func installed(dir string) bool {
+	lock, err := os.Stat(filepath.Join(dir, "package-lock.json"))
+	if err != nil {
+		return false
+	}
+	modules, err := os.Stat(filepath.Join(dir, "node_modules", ".package-lock.json"))
+	return err == nil && !modules.ModTime().Before(lock.ModTime())
+}
+
 // TestNode runs openai-node, the Anthropic SDK, the Gemini SDK and the Vercel AI SDK.
 func TestNode(t *testing.T) {
 	env := gateway(t)
-	if _, err := os.Stat("node/node_modules/openai"); err != nil {
+	if !installed("node") {
 		run(t, "node", nil, "npm", "ci", "--no-fund", "--no-audit")
 	}
-	run(t, "node", env, "node", "--test", "--test-concurrency=1")
+	run(t, "node", env, "node", "--test", "--test-concurrency=1", "--test-reporter=spec")
 }
 
 // TestGo runs openai-go, and holds the bodies that translations make to the types of

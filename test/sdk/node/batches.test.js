@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI, { toFile } from "openai";
-import { entries, key, poorKey, url } from "./gateway.js";
+import { entries, key, poorKey, until, url } from "./gateway.js";
 
 const openai = new OpenAI({ baseURL: `${url}/v1`, apiKey: key, maxRetries: 0 });
 const anthropic = new Anthropic({ baseURL: url, apiKey: key, maxRetries: 0 });
@@ -12,15 +12,6 @@ const ask = (content) => [{ role: "user", content }];
 const chat = (custom_id, model, content) => ({ custom_id, method: "POST", url: "/v1/chat/completions", body: { model, messages: ask(content) } });
 const jsonl = (lines) => lines.map((l) => JSON.stringify(l) + "\n").join("");
 
-// until polls as a client does.
-async function until(look, done) {
-  for (let i = 0; i < 400; i++) {
-    const v = await look();
-    if (done(v)) return v;
-    await new Promise((r) => setTimeout(r, 50));
-  }
-  assert.fail("it did not come to an end");
-}
 const ended = (b) => ["completed", "failed", "expired", "cancelled"].includes(b.status);
 const upload = async (lines, more) => openai.files.create({ file: await toFile(Buffer.from(jsonl(lines)), "in.jsonl"), purpose: "batch", ...more });
 const run = (file, more) => openai.batches.create({ input_file_id: file.id, endpoint: "/v1/chat/completions", completion_window: "24h", ...more });
@@ -52,7 +43,7 @@ test("a batch: answers in one file, errors in another", async () => {
   assert.match(made.id, /^batch_/);
   assert.equal(made.object, "batch");
   assert.deepEqual(made.metadata, { night: "one" });
-  const batch = await until(() => openai.batches.retrieve(made.id), ended);
+  const batch = await until(() => openai.batches.retrieve(made.id), ended, made.id);
   assert.equal(batch.status, "completed", JSON.stringify(batch));
   assert.deepEqual(batch.request_counts, { total: 10, completed: 8, failed: 2 });
   assert.equal(batch.usage.output_tokens, 56);
@@ -78,7 +69,8 @@ test("a batch: answers in one file, errors in another", async () => {
 
 test("a batch whose file is wrong says which line and why", async () => {
   const file = await upload([chat("a", "sim-small", "x"), { ...chat("b", "sim-small", "x"), method: "GET" }, chat("a", "sim-small", "x")]);
-  const batch = await until(async () => openai.batches.retrieve((await run(file)).id), ended);
+  const made = await run(file);
+  const batch = await until(() => openai.batches.retrieve(made.id), ended, made.id);
   assert.equal(batch.status, "failed");
   assert.equal(typeof batch.failed_at, "number");
   assert.deepEqual(batch.errors.data.map((e) => [e.line, e.param, e.code]), [[2, "method", "invalid_method"], [3, "custom_id", "duplicate_custom_id"]]);
@@ -88,10 +80,10 @@ test("a batch is cancelled, and its unfinished requests are told", async () => {
   const lines = [];
   for (let i = 0; i < 40; i++) lines.push(chat(`l${i}`, "paced", "[[tokens=20]]"));
   const made = await run(await upload(lines));
-  await until(() => openai.batches.retrieve(made.id), (b) => b.status === "in_progress");
+  await until(() => openai.batches.retrieve(made.id), (b) => b.status === "in_progress", made.id);
   const cancelling = await openai.batches.cancel(made.id);
   assert.ok(["cancelling", "cancelled"].includes(cancelling.status), cancelling.status);
-  const batch = await until(() => openai.batches.retrieve(made.id), ended);
+  const batch = await until(() => openai.batches.retrieve(made.id), ended, made.id);
   assert.equal(batch.status, "cancelled");
   assert.equal(batch.request_counts.completed + batch.request_counts.failed, 40);
   await assert.rejects(openai.batches.cancel(made.id), (e) => e instanceof OpenAI.ConflictError);
@@ -116,7 +108,7 @@ test("message batches: create, retrieve, results, list, delete", async () => {
   assert.match(made.id, /^msgbatch_/);
   assert.equal(made.type, "message_batch");
   assert.equal(new Date(made.expires_at) - new Date(made.created_at), 24 * 3600 * 1000);
-  const batch = await until(() => anthropic.messages.batches.retrieve(made.id), (b) => b.processing_status === "ended");
+  const batch = await until(() => anthropic.messages.batches.retrieve(made.id), (b) => b.processing_status === "ended", made.id);
   assert.deepEqual(batch.request_counts, { processing: 0, succeeded: 1, errored: 2, canceled: 0, expired: 0 });
   const results = {};
   for await (const r of await anthropic.messages.batches.results(made.id)) results[r.custom_id] = r.result;
@@ -141,7 +133,7 @@ test("a message batch is cancelled", async () => {
   await assert.rejects(anthropic.messages.batches.delete(made.id), Anthropic.BadRequestError);
   const cancelling = await anthropic.messages.batches.cancel(made.id);
   assert.ok(cancelling.cancel_initiated_at);
-  const batch = await until(() => anthropic.messages.batches.retrieve(made.id), (b) => b.processing_status === "ended");
+  const batch = await until(() => anthropic.messages.batches.retrieve(made.id), (b) => b.processing_status === "ended", made.id);
   assert.ok(batch.request_counts.canceled > 0);
   assert.equal(Object.values(batch.request_counts).reduce((a, b) => a + b), 40);
 });
@@ -161,7 +153,7 @@ test("a request is answered later", async () => {
   assert.equal(response.headers.get("preference-applied"), "respond-async");
   assert.equal(data.object, "sluice.answer");
   const poll = () => fetch(url + response.headers.get("location"), { headers: { authorization: `Bearer ${key}` } });
-  const answer = await until(poll, (r) => r.status !== 202);
+  const answer = await until(poll, (r) => r.status !== 202, "the answer");
   assert.equal(answer.status, 200);
   assert.equal((await answer.json()).usage.completion_tokens, 9);
   const other = await fetch(url + response.headers.get("location"), { headers: { authorization: `Bearer ${poorKey}` } });

@@ -15,17 +15,24 @@ function need(name) {
   return value;
 }
 
-// entries are the ledger's rows of one request, once its journal has drained.
-export async function entries(id) {
-  for (let i = 0; i < 200; i++) {
-    const answer = await fetch(`${admin}/admin/v1/requests/${id}`, { headers: { authorization: `Bearer ${token}` } });
-    if (answer.ok) {
-      const body = await answer.json();
-      if (body.steps?.length) return body;
-    }
+// until looks again and again, as a client does who polls, until done says so of what
+// it saw. Its bound is for what never comes: a busy machine may well take seconds.
+export async function until(look, done, what) {
+  for (let i = 0; i < 2400; i++) {
+    const seen = await look();
+    if (done(seen)) return seen;
     await new Promise((r) => setTimeout(r, 25));
   }
-  assert.fail(`no ledger entry of ${id}`);
+  assert.fail(`${what} did not come to an end within a minute`);
+}
+
+// entries are the ledger's rows of one request, once its journal has drained.
+export async function entries(id) {
+  const look = async () => {
+    const answer = await fetch(`${admin}/admin/v1/requests/${id}`, { headers: { authorization: `Bearer ${token}` } });
+    return answer.ok ? answer.json() : (await answer.text(), {});
+  };
+  return until(look, (body) => body.steps?.length, `the ledger's entry of ${id}`);
 }
 
 export const tools = [

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import OpenAI from "openai";
-import { entries, key, poorKey, url } from "./gateway.js";
+import { entries, key, poorKey, until, url } from "./gateway.js";
 
 const openai = new OpenAI({ baseURL: `${url}/v1`, apiKey: key, maxRetries: 0 });
 const other = new OpenAI({ baseURL: `${url}/v1`, apiKey: poorKey, maxRetries: 0 });
@@ -17,14 +17,7 @@ async function collect(stream) {
 }
 
 // ended polls as a client does.
-async function ended(id) {
-  for (let i = 0; i < 200; i++) {
-    const response = await openai.responses.retrieve(id);
-    if (!["queued", "in_progress"].includes(response.status)) return response;
-    await new Promise((r) => setTimeout(r, 25));
-  }
-  assert.fail(`${id} did not come to an end`);
-}
+const ended = (id) => until(() => openai.responses.retrieve(id), (r) => !["queued", "in_progress"].includes(r.status), id);
 
 test("a stored response: retrieve, go on from it, delete", async () => {
   const made = await openai.responses.create({ model, input: "[[tokens=7]]", store: true });
