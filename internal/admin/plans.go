@@ -52,6 +52,7 @@ type PlanFields struct {
 	EngineFields  *[]string         `json:"engine_fields,omitempty" maxItems:"20" doc:"Members of a body that steer a self-run engine and that requests may have, such as priority; empty allows none"`
 	OutputCache   *string           `json:"output_cache,omitempty" maxLength:"200" doc:"How answers are kept and given again to the same request: ttl=10m, and behind it for=asked, price=20%, per_user, coalesce=false; empty keeps none"`
 	Hooks         *[]string         `json:"hooks,omitempty" maxItems:"20" doc:"Hooks that look into requests and answers, by name, in order; empty names none"`
+	Degrade       *string           `json:"degrade,omitempty" maxLength:"200" doc:"Consent to a smaller model while a pool is short of capacity: the model that may serve in place of the one asked for, or off; empty is off"`
 	Residency
 }
 
@@ -61,7 +62,7 @@ func planView(p *auth.Plan) Plan {
 	out.Class, out.Weight = &class, &weight
 	mode := p.LimitsMode.String()
 	out.LimitsMode, out.Translation, out.ForeignIDs = &mode, translationOf(p.Translation), foreignOf(p.ForeignIDs)
-	out.FetchMedia = fetchOf(p.FetchMedia)
+	out.FetchMedia, out.Degrade = fetchOf(p.FetchMedia), planDegradeOf(p.Degrade)
 	out.InputCeiling, out.OutputCeiling = ceilings{&p.InputCeiling, &p.OutputCeiling}.told()
 	out.PerUser, out.PerRun = limitsOf(p.PerUser), runLimitsOf(p.PerRun)
 	if spend == "" {
@@ -151,6 +152,7 @@ func (f *PlanFields) apply(p *auth.Plan) error {
 		}
 	}
 	ceilings{&p.InputCeiling, &p.OutputCeiling}.set(f.InputCeiling, f.OutputCeiling)
+	applyPlanDegrade(&p.Degrade, f.Degrade)
 	if err := applyTranslation(&p.Translation, f.Translation); err != nil {
 		return err
 	}
@@ -342,7 +344,7 @@ func (a *API) planChanged(ctx context.Context, id sluice.PlanID, what string) (a
 // planAnswer is what has become of a change, with what looks wrong in it.
 func (a *API) planAnswer(p *auth.Plan, f *PlanFields) *planOut {
 	out := &planOut{Body: planView(p)}
-	out.Body.Warned = a.unknownPerModel(f)
+	out.Body.Warned = a.unknownPerModel(f).and(a.idleConsent(f.Degrade, p.Models))
 	return out
 }
 

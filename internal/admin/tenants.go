@@ -39,6 +39,8 @@ type TenantFields struct {
 
 	OutputCache *string `json:"output_cache,omitempty" maxLength:"200" doc:"In place of the plan's; empty takes the plan's, and ttl=0s keeps none"`
 
+	Degrade *string `json:"degrade,omitempty" maxLength:"200" doc:"Consent to a smaller model while a pool is short of capacity, in place of the plan's: the model that may serve in place of the one asked for, or off; empty takes the plan's"`
+
 	Hooks *[]string `json:"hooks,omitempty" maxItems:"20" doc:"Hooks that look into requests and answers, by name, after the plan's; empty names none"`
 	Residency
 }
@@ -58,7 +60,7 @@ func tenantView(t *auth.Tenant) Tenant {
 		out.Models = &names
 	}
 	out.Limits, out.Residency, out.Translation, out.ForeignIDs = limitsOf(t.Limits), residencyOf(t.Residency), translationOf(t.Translation), foreignOf(t.ForeignIDs)
-	out.FetchMedia = fetchOf(t.FetchMedia)
+	out.FetchMedia, out.Degrade = fetchOf(t.FetchMedia), degradeOf(t.Degrade)
 	out.Hooks, out.OutputCache = hooksOf(t.Hooks), outputCacheOf(t.OutputCache)
 	if t.LimitsMode != nil {
 		mode := t.LimitsMode.String()
@@ -80,6 +82,7 @@ func (f *TenantFields) apply(t *auth.Tenant) (err error) {
 		t.Models = ids[sluice.ModelID](*f.Models)
 	}
 	f.Residency.apply(&t.Residency)
+	applyDegrade(&t.Degrade, f.Degrade)
 	if f.LimitsMode != nil {
 		t.LimitsMode = nil
 		if *f.LimitsMode != "" {
@@ -240,7 +243,7 @@ func (a *API) createTenant(ctx context.Context, in *createTenantIn) (*tenantOut,
 		}
 	}
 	out := &tenantOut{Body: tenantView(&t)}
-	out.Body.Warned = a.unknownModels(in.Body.Models)
+	out.Body.Warned = a.unknownModels(in.Body.Models).and(a.idleConsent(in.Body.Degrade, t.Models))
 	return out, nil
 }
 
@@ -264,7 +267,7 @@ func (a *API) updateTenant(ctx context.Context, in *updateTenantIn) (*tenantOut,
 		return nil, err
 	}
 	out := &tenantOut{Body: tenantView(&t)}
-	out.Body.Warned = a.unknownModels(in.Body.Models)
+	out.Body.Warned = a.unknownModels(in.Body.Models).and(a.idleConsent(in.Body.Degrade, t.Models))
 	return out, nil
 }
 

@@ -31,6 +31,7 @@ type planFields struct {
 	Limit           map[string]string `mapsep:"," help:"Of the whole tenant, such as requests_per_minute=600 or spend_per_month=$$100; none removes it." placeholder:"NAME=AMOUNT"`
 	PerKeyLimit     map[string]string `mapsep:"," help:"Of each key." placeholder:"NAME=AMOUNT"`
 	PerProjectLimit map[string]string `mapsep:"," help:"Of each project." placeholder:"NAME=AMOUNT"`
+	PerModelLimit   modelLimits       `mapsep:"," help:"Of each tenant on one model, such as fast:concurrency=8; of each model by itself with * as the model." placeholder:"MODEL:NAME=AMOUNT"`
 	PerUserLimit    map[string]string `mapsep:"," help:"Of each end user of the tenant." placeholder:"NAME=AMOUNT"`
 	PerRunLimit     map[string]string `mapsep:"," help:"Of each run: steps, input_tokens, output_tokens, tokens, spend, time." placeholder:"NAME=AMOUNT"`
 	InputCeiling    *int64            `help:"Most input tokens of one request; 0 for no bound." placeholder:"N"`
@@ -42,6 +43,7 @@ type planFields struct {
 	FetchMedia  *string  `name:"fetch-media" enum:",refuse,allow" help:"Of images and documents by URL, for backends that take bytes alone: allow fetches them, refuse leaves such backends out." placeholder:"MODE"`
 	EngineField []string `help:"Member of a body that steers a self-run engine and that requests may have, such as priority; none removes all." placeholder:"FIELD"`
 	OutputCache *string  `name:"output-cache" help:"Keep answers, and give them again to the same request: ttl=10m, and behind it for=asked, price=20%, per_user, coalesce=false; empty keeps none." placeholder:"SPEC"`
+	Degrade     *string  `help:"Consent to a smaller model while a pool is short of capacity: the model that may serve in place of the one asked for, or off." placeholder:"MODEL"`
 	Hooks       []string `name:"hooks" help:"Hooks that look into requests and answers, by name, in order; none removes all." placeholder:"HOOK"`
 }
 
@@ -50,9 +52,9 @@ func (f *planFields) fields() admin.PlanFields {
 		Class: f.Class, Classes: names(f.AllowClass), Weight: f.Weight, Models: names(f.Model), MaxWait: f.MaxWait, MaxOutput: f.MaxOutput,
 		Spend: f.Spend, BudgetStatus: f.BudgetStatus, JournalSync: f.JournalSync,
 		Limits: limitsFlag(f.Limit), PerKey: limitsFlag(f.PerKeyLimit), PerProject: limitsFlag(f.PerProjectLimit),
-		PerUser: limitsFlag(f.PerUserLimit), PerRun: admin.RunLimits(limitsFlag(f.PerRunLimit)),
+		PerModel: f.PerModelLimit.limits(), PerUser: limitsFlag(f.PerUserLimit), PerRun: admin.RunLimits(limitsFlag(f.PerRunLimit)),
 		InputCeiling: f.InputCeiling, OutputCeiling: f.OutputCeiling, LimitsMode: f.LimitsMode, Translation: f.Translation,
-		ForeignIDs: f.ForeignIDs, FetchMedia: f.FetchMedia, EngineFields: names(f.EngineField), Hooks: names(f.Hooks), OutputCache: f.OutputCache, Residency: f.residency(),
+		ForeignIDs: f.ForeignIDs, FetchMedia: f.FetchMedia, Degrade: f.Degrade, EngineFields: names(f.EngineField), Hooks: names(f.Hooks), OutputCache: f.OutputCache, Residency: f.residency(),
 	}
 }
 
@@ -90,7 +92,7 @@ func planView(p *admin.Plan) view {
 	rows := pairs("plan", p.ID, "class", deref(p.Class), "classes", join(p.Classes), "weight", count(deref(p.Weight)), "models", join(p.Models), "regions", join(p.Regions), "providers", join(p.Providers), "risk", deref(p.Risk),
 		"max wait", deref(p.MaxWait), "max output", output, "spend", deref(p.Spend), "budget status", status, "journal sync", deref(p.JournalSync),
 		"limits", limitsText(p.Limits), "per project", limitsText(p.PerProject), "per key", limitsText(p.PerKey), "per user", limitsText(p.PerUser),
-		"per run", limitsText(admin.Limits(p.PerRun)), "input ceiling", some(p.InputCeiling), "output ceiling", some(p.OutputCeiling), "limits mode", deref(p.LimitsMode), "translation", deref(p.Translation), "foreign ids", deref(p.ForeignIDs), "fetch media", deref(p.FetchMedia), "engine fields", join(p.EngineFields), "hooks", join(p.Hooks), "output cache", deref(p.OutputCache))
+		"per run", limitsText(admin.Limits(p.PerRun)), "input ceiling", some(p.InputCeiling), "output ceiling", some(p.OutputCeiling), "limits mode", deref(p.LimitsMode), "translation", deref(p.Translation), "foreign ids", deref(p.ForeignIDs), "fetch media", deref(p.FetchMedia), "degrade", deref(p.Degrade), "engine fields", join(p.EngineFields), "hooks", join(p.Hooks), "output cache", deref(p.OutputCache))
 	for _, m := range sortedKeys(p.PerModel) {
 		rows = append(rows, []string{"per model " + m, limitsText(p.PerModel[m])})
 	}

@@ -33,13 +33,14 @@ type tenantFields struct {
 	ForeignIDs  *string  `name:"foreign-ids" enum:",refuse,allow" help:"In place of the plan's: refuse or allow; empty takes the plan's." placeholder:"MODE"`
 	FetchMedia  *string  `name:"fetch-media" enum:",refuse,allow" help:"In place of the plan's: refuse or allow; empty takes the plan's." placeholder:"MODE"`
 	OutputCache *string  `name:"output-cache" help:"In place of the plan's; empty takes the plan's, and ttl=0s keeps none." placeholder:"SPEC"`
+	Degrade     *string  `help:"Consent to a smaller model while a pool is short of capacity, in place of the plan's: the model that may serve, or off; empty takes the plan's." placeholder:"MODEL"`
 	Hooks       []string `name:"hooks" help:"Hooks that look into requests and answers, by name, after the plan's; none removes all." placeholder:"HOOK"`
 
 	Limit map[string]string `mapsep:"," help:"Replaces the plan's of the same name; none lifts it, default takes the plan's." placeholder:"NAME=AMOUNT"`
 }
 
 func (f *tenantFields) fields() admin.TenantFields {
-	return admin.TenantFields{Name: f.Name, Plan: f.Plan, Suspended: f.Suspended, Models: names(f.Model), Limits: limitsFlag(f.Limit), LimitsMode: f.LimitsMode, Translation: f.Translation, ForeignIDs: f.ForeignIDs, FetchMedia: f.FetchMedia, Hooks: names(f.Hooks), OutputCache: f.OutputCache, Residency: f.residency()}
+	return admin.TenantFields{Name: f.Name, Plan: f.Plan, Suspended: f.Suspended, Models: names(f.Model), Limits: limitsFlag(f.Limit), LimitsMode: f.LimitsMode, Translation: f.Translation, ForeignIDs: f.ForeignIDs, FetchMedia: f.FetchMedia, Degrade: f.Degrade, Hooks: names(f.Hooks), OutputCache: f.OutputCache, Residency: f.residency()}
 }
 
 type tenantListCmd struct {
@@ -91,7 +92,7 @@ func tenantView(t *admin.Tenant) view {
 		suspended = "yes"
 	}
 	return view{data: t, columns: fieldColumns, rows: pairs("tenant", t.ID, "name", deref(t.Name), "plan", deref(t.Plan), "suspended", suspended,
-		"models", join(t.Models), "regions", join(t.Regions), "providers", join(t.Providers), "risk", deref(t.Risk), "limits", limitsText(t.Limits), "limits mode", deref(t.LimitsMode), "translation", deref(t.Translation), "foreign ids", deref(t.ForeignIDs), "fetch media", deref(t.FetchMedia), "hooks", join(t.Hooks), "output cache", deref(t.OutputCache), "projects", projectIDs(t), "declared", t.Declared, "created", stamp(t.Created), "updated", stamp(t.Updated))}
+		"models", join(t.Models), "regions", join(t.Regions), "providers", join(t.Providers), "risk", deref(t.Risk), "limits", limitsText(t.Limits), "limits mode", deref(t.LimitsMode), "translation", deref(t.Translation), "foreign ids", deref(t.ForeignIDs), "fetch media", deref(t.FetchMedia), "degrade", deref(t.Degrade), "hooks", join(t.Hooks), "output cache", deref(t.OutputCache), "projects", projectIDs(t), "declared", t.Declared, "created", stamp(t.Created), "updated", stamp(t.Updated))}
 }
 
 type tenantShowCmd struct {

@@ -40,12 +40,14 @@ func plan(id sluice.PlanID) auth.Plan {
 	p.Limits = []sluice.Limit{{Dimension: sluice.Spend, Window: sluice.PerMonth, Amount: int64(100 * sluice.Dollar)}}
 	p.PerKey = []sluice.Limit{{Dimension: sluice.Concurrency, Amount: 4}}
 	p.PerModel = map[sluice.ModelID][]sluice.Limit{auth.AnyModel: {{Dimension: sluice.Requests, Window: sluice.PerMinute, Amount: 60}}}
+	p.Degrade = "small"
 	return p
 }
 
 func tenant(id sluice.TenantID) auth.Tenant {
+	none := sluice.ModelID("") // takes the plan's consent back, which is not to say nothing
 	return auth.Tenant{
-		ID: id, Name: "Acme Ltd", Plan: "gold", Models: []sluice.ModelID{"fast"},
+		Degrade: &none, ID: id, Name: "Acme Ltd", Plan: "gold", Models: []sluice.ModelID{"fast"},
 		Limits:   []sluice.Limit{{Dimension: sluice.Requests, Window: sluice.PerMinute, Amount: 600}},
 		Projects: []auth.Project{{ID: "app", Name: "the app"}, {ID: "web", Models: []sluice.ModelID{"fast"}}},
 	}
