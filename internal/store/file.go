@@ -63,7 +63,7 @@ func (db *DB) PutChunk(ctx context.Context, t sluice.TenantID, id jobs.FileID, n
 		if _, err := tx.ExecContext(ctx, holdOf, string(t)); err != nil {
 			return err
 		}
-		held, err := changedBy(tx.ExecContext(ctx, "UPDATE job_tenants SET file_bytes = file_bytes + $2 WHERE tenant = $1 AND ($3 = 0 OR file_bytes + $2 <= $3)", string(t), len(body), bound))
+		held, err := changedBy(tx.ExecContext(ctx, "UPDATE job_tenants SET file_bytes = file_bytes + $2 WHERE tenant = $1 AND (CAST($3 AS BIGINT) = 0 OR file_bytes + $2 <= $3)", string(t), len(body), bound))
 		if err != nil {
 			return err
 		}

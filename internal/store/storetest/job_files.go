@@ -114,7 +114,8 @@ func testFileBound(t *testing.T, fresh Fresh) {
 	f := newFile("file-1")
 	must(t, db.PutFile(t.Context(), f), db.PutChunk(t.Context(), "acme", f.ID, 0, make([]byte, 6), 10))
 	wantKind(t, db.PutChunk(t.Context(), "acme", f.ID, 1, make([]byte, 5), 10), sluice.KindInvalid)
-	must(t, db.PutChunk(t.Context(), "acme", f.ID, 1, make([]byte, 4), 10))
+	must(t, db.PutChunk(t.Context(), "acme", f.ID, 1, []byte{}, jobs.DefaultBounds().TenantBytes)) // more than 32 bits have
+	must(t, db.PutChunk(t.Context(), "acme", f.ID, 2, make([]byte, 4), 10))
 	g := newFile("file-2")
 	g.Tenant = "globex"
 	must(t, db.PutFile(t.Context(), g), db.PutChunk(t.Context(), "globex", g.ID, 0, make([]byte, 10), 10))
