@@ -114,6 +114,13 @@ func (e *explained) view() view {
 	for _, r := range e.Rules {
 		rows = append(rows, []string{r.Part + " by " + cmp.Or(r.From, "default"), cmp.Or(r.Word, "nothing")})
 	}
+	for _, k := range e.Keys {
+		text := k.Kind
+		if k.Unusable != "" {
+			text = "not taken: it " + k.Unusable
+		}
+		rows = append(rows, []string{"published key " + cmp.Or(k.KeyID, "without an id"), text})
+	}
 	verdict := "refused: " + e.Refusal
 	if e.Admitted {
 		verdict = "admitted"

@@ -45,6 +45,11 @@
 // are answered 503 not_ready, never 401. So a key that an issuer takes back is refused
 // after Refresh at the latest, or StaleMax while it does not answer.
 //
+// Of keys that one id names each is tried, so that an issuer that gives two keys one id,
+// or publishes one twice, locks nobody out. A key that is of no use here, such as one for
+// encryption or a short one, is told from one that is not published: in the log where the
+// set has changed, in [Verifier.Explain], and to whoever comes with a token that names it.
+//
 // A request waits for the network in one case: its token names a key that is not known.
 // Then the keys are fetched, once for all that wait, and it waits [AskWait] at most. That
 // is done once in [AskEach]; a token of an unknown key that comes sooner is answered 503

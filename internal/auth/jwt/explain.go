@@ -21,6 +21,7 @@ type Explanation struct {
 
 	Claims []ClaimText `json:"claims,omitempty"` // those that count here, of a token whose signature is good
 	Rules  []RuleText  `json:"rules,omitempty"`
+	Keys   []KeyText   `json:"keys,omitempty"` // that the issuer publishes, where the token was signed with none of them
 
 	Bearer auth.Bearer `json:"-"` // of a token that is admitted
 }
@@ -29,6 +30,13 @@ type Explanation struct {
 type ClaimText struct {
 	Claim string `json:"claim"`
 	Value string `json:"value"`
+}
+
+// KeyText is a key that an issuer publishes.
+type KeyText struct {
+	KeyID    string `json:"key_id"`
+	Kind     string `json:"kind,omitempty"`     // such as EC P-256, with the algorithm that it is for if it names one
+	Unusable string `json:"unusable,omitempty"` // why no token is verified with it: "is for …"
 }
 
 // RuleText is what one rule of a mapping made of a token.
@@ -66,12 +74,25 @@ func (v *Verifier) Explain(token string, now time.Time) Explanation {
 	}
 	payload, _, err := set.verify(v.ctx, token, &h)
 	if err != nil {
+		e.Keys = set.texts()
 		return e
 	}
 	if c, err := parseClaims(payload); err == nil {
 		e.read(&s.spec, c)
 	}
 	return e
+}
+
+// texts are the keys of a set, those that are of use first.
+func (s *keySet) texts() (out []KeyText) {
+	for i := range s.keys {
+		k := &s.keys[i]
+		out = append(out, KeyText{KeyID: short(k.KeyID), Kind: strings.TrimSpace(kindOf(k) + " " + k.Algorithm)})
+	}
+	for _, u := range s.unfit {
+		out = append(out, KeyText{KeyID: u.id, Unusable: u.why})
+	}
+	return out
 }
 
 // read tells the claims that count here, and what the rules make of them.

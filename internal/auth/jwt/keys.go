@@ -27,13 +27,15 @@ const (
 
 // keySet is what an issuer published at one moment. It is immutable.
 type keySet struct {
-	keys  []jose.JSONWebKey
-	print map[string]bool // fingerprints of keys
+	keys   []jose.JSONWebKey
+	print  map[string]bool // fingerprints of keys
+	unfit  []unfitKey      // in their order, at most maxKeys
+	beyond int             // further keys, of either sort
 }
 
 // parseKeys reads a JWK set. Keys that are of no use here, such as symmetric ones and
-// those for encryption, are left out. A set without any is one: its issuer has taken back
-// what it had.
+// those for encryption, are told apart from those that are. A set without any is one: its
+// issuer has taken back what it had.
 func parseKeys(text []byte) (*keySet, error) {
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`
@@ -43,22 +45,18 @@ func parseKeys(text []byte) (*keySet, error) {
 	}
 	out := &keySet{print: make(map[string]bool)}
 	for _, raw := range set.Keys {
-		var k jose.JSONWebKey
-		if json.Unmarshal(raw, &k) != nil || !k.IsPublic() || !k.Valid() || k.Use != "" && k.Use != "sig" || weak(k.Key) {
-			continue
+		k, unfit := parseKey(raw)
+		switch {
+		case unfit.why == "" && len(out.keys) < maxKeys:
+			out.keys = append(out.keys, k)
+			out.print[fingerprint(&k)] = true
+		case unfit.why != "" && len(out.unfit) < maxKeys:
+			out.unfit = append(out.unfit, unfit)
+		default:
+			out.beyond++
 		}
-		if len(out.keys) == maxKeys {
-			break
-		}
-		out.keys = append(out.keys, k)
-		out.print[fingerprint(&k)] = true
 	}
 	return out, nil
-}
-
-func weak(key any) bool {
-	k, ok := key.(*rsa.PublicKey)
-	return ok && (k.N.BitLen() < minRSABits || k.N.BitLen() > maxRSABits)
 }
 
 // fingerprint tells keys apart: by their numbers, and what they are called.

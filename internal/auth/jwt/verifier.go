@@ -184,7 +184,9 @@ func (v *Verifier) fetch(s *source, now time.Time, each time.Duration) (f *fligh
 				v.o.Log.Warn("an issuer's keys could not be fetched: those that it had stay valid", slog.String("issuer", s.spec.Name), slog.Any("error", err))
 			}
 		}
+		before, _ := s.current(now)
 		s.land(f, set, err)
+		v.sayUnfit(s.spec.Name, before, set)
 		v.look() // a fetch that failed is due again sooner
 	})
 	if !spawned {
@@ -270,6 +272,9 @@ func (v *Verifier) payload(s *source, token string, h *header, claimed *unverifi
 				return nil, "", refuse("the token's signature does not match its issuer's key", "get a new one from the issuer")
 			}
 			if asked || s.unpublished(h.KeyID, now) || s.answeredAfter(claimed.issued(), s.spec.Leeway) {
+				if why := set.whyUnfit(h.KeyID); why != "" {
+					return nil, "", refuse("the token is signed with a key that its issuer publishes and that is not taken here: it %s", "ask the gateway's operator", why)
+				}
 				return nil, "", refuse("the token is signed with a key that its issuer does not publish", "get a new one from the issuer")
 			}
 		} else if asked {
