@@ -89,6 +89,7 @@ type backend struct {
 type layout struct {
 	backends []backend
 	top      string // further top-level lines
+	soft     string // further fields of the plan whose spend is soft
 	capacity int    // of each backend; 0 is 4096
 	options  func(*app.Options)
 }
@@ -191,11 +192,11 @@ func (g *gateway) configure(l layout) {
   m: %s
 plans:
   hard: {spend: hard, limits: {spend_per_day: $1000}}
-  soft: {spend: soft}
+  soft: {spend: soft%s}
 tenants:
   hard: {plan: hard, keys: {main: {secret: "${HARD_KEY}"}}}
   soft: {plan: soft, keys: {main: {secret: "${SOFT_KEY}"}}}
-`, main, spare, model)
+`, main, spare, model, l.soft)
 	must(g.t, os.WriteFile(g.file, []byte(b.String()), 0o600))
 }
 

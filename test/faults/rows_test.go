@@ -279,6 +279,10 @@ var rows = []row{
 		[]string{"internal/jobs.TestFault_L4_a_line_that_two_workers_answer", "internal/jobs.TestCase_cC3_two_workers_and_a_crash", "test/crash.TestBatchKilled"},
 	},
 	{
+		"R1", "Redis of the output cache refuses, or says nothing", "its answer, with `sluice-cache: miss`; an answer of Redis is waited for 50 ms at most, and not at all after three failures in a row; ready throughout", "reported: each request was run",
+		[]string{here + "TestFault_R1_CacheInRedisGone", "internal/cache.TestRedisThatDoesNotAnswer"},
+	},
+	{
 		"T1", "wall clock set by ±1 s, −1 h, ±1 day, 1 year", "no bucket refills, no hold, wait or cool-down ends by it, and no queue changes its order; a clock set forward opens the next window of a budget once, set back it opens none", "in the window of the arrival",
 		[]string{"internal/engine.TestFault_T1_ClockSetRefillsNothing", "internal/engine.TestFault_T1_ClockSetExpiresNothing", "internal/engine.TestFault_T1_ClockSetAndBudgets", "internal/engine.TestFault_T1_ClockSetKeepsTheQueue", "internal/quota.TestTimeNeverGoesBack"},
 	},

@@ -34,7 +34,7 @@ type row struct {
 // for.
 var required = strings.Fields("P1 P2 P3 P4 P5 P6 P7 P8 P9 P10 P12 P13 " +
 	"U1 U2 U3 U4 U5 U6 U7 U8 U9 U10 U11 U12 U13 U14 U15 U16 U17 U18 U19 U20 U21 U22 U23 U24 U25 U26 U27 U28 U29 U30 U31 U32 " +
-	"C1 C2 C3 C4 C5 C6 C7 C8 C9 C10 C11 V1 V2 V3 D1 D2 L4 T1 O4")
+	"C1 C2 C3 C4 C5 C6 C7 C8 C9 C10 C11 V1 V2 V3 D1 D2 L4 R1 T1 O4")
 
 const (
 	here    = "test/faults."
