@@ -113,7 +113,7 @@ func (a *App) setup(ctx context.Context) error {
 	a.inspector.Use(snapshot.Hooks)
 	a.cleanup.push("close hooks' connections", func(context.Context) error { return a.inspector.Close() })
 	table := func() *route.Table { return a.snapshot.Load().Table }
-	fetcher := fetch.New(egress.New(egress.Options{Dial: a.o.Dial})) // its own: what clients name is not to fill what is kept of the names of backends
+	fetcher := fetch.New(egress.New(egress.Options{Dial: a.o.Dial}), a.metrics.Fetched) // its own: what clients name is not to fill what is kept of the names of backends
 	a.cleanup.push("close what fetches media", func(context.Context) error { fetcher.Close(); return nil })
 	exchanges := exchange.New(exchange.Options{
 		Gate: a.gate, Journal: a.journal, Learned: estimate.New(estimate.Options{}), Upstream: client,

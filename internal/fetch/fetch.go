@@ -49,13 +49,18 @@ type Got struct {
 type Fetcher struct {
 	over *http.Transport
 	room chan struct{} // a place for each that is fetched
+	told func(Event)
 }
 
-// New makes a Fetcher that connects through d. Close ends it.
-func New(d *egress.Dialer) *Fetcher {
+// New makes a Fetcher that connects through d. Close ends it. told hears of each URL that
+// was gone after, from any goroutine; nil is silent.
+func New(d *egress.Dialer, told func(Event)) *Fetcher {
 	t := d.Transport(egress.TransportOptions{})
 	t.MaxIdleConns, t.MaxIdleConnsPerHost, t.IdleConnTimeout = MaxAtATime, 2, 10*time.Second
-	return &Fetcher{over: t, room: make(chan struct{}, MaxAtATime)}
+	if told == nil {
+		told = func(Event) {}
+	}
+	return &Fetcher{over: t, room: make(chan struct{}, MaxAtATime), told: told}
 }
 
 // Close closes idle connections.

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/netip"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -32,12 +34,17 @@ type world struct {
 	f     *Fetcher
 	asked atomic.Int64
 	inner atomic.Int64 // requests that reached what is not public
+
+	mu     sync.Mutex
+	events map[Outcome]int // guarded by mu
+	bytes  int             // guarded by mu
+	took   time.Duration   // guarded by mu
 }
 
 const public, inside = "93.184.216.34", "127.0.0.1"
 
 func newWorld(t *testing.T, serve http.HandlerFunc) *world {
-	w := &world{names: map[string]string{"a.example": public, "b.example": public, "inner.example": inside, "meta.example": "169.254.169.254", "six.example": "::ffff:10.0.0.1"}}
+	w := &world{events: map[Outcome]int{}, names: map[string]string{"a.example": public, "b.example": public, "inner.example": inside, "meta.example": "169.254.169.254", "six.example": "::ffff:10.0.0.1"}}
 	lookup := func(_ context.Context, host string) ([]netip.Addr, error) {
 		if host == "rebinds.example" { // what a check of the name alone would see is public
 			n := w.looks.Add(1)
@@ -49,7 +56,12 @@ func newWorld(t *testing.T, serve http.HandlerFunc) *world {
 		}
 		return []netip.Addr{netip.MustParseAddr(to)}, nil
 	}
-	w.f = New(egress.New(egress.Options{Dial: w.net.Dial, Lookup: lookup}))
+	w.f = New(egress.New(egress.Options{Dial: w.net.Dial, Lookup: lookup}), func(e Event) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.events[e.Outcome]++
+		w.bytes, w.took = w.bytes+e.Bytes, w.took+e.Took
+	})
 	run := func(addr string, h http.HandlerFunc) {
 		s := &http.Server{Handler: h, ErrorLog: nil}
 		l := w.net.Listen(addr)
@@ -230,6 +242,47 @@ func TestPiecesThatAreRefused(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Each URL that is gone after is told once, by what became of it.
+func TestOutcomesAreTold(t *testing.T) {
+	for url, want := range map[string]Outcome{
+		"http://a.example/a.png":                  Fetched,
+		"http://a.example:8080/a.png":             BadURL,
+		"http://10.0.0.1/":                        Forbidden,
+		"http://a.example/none":                   Unanswered,
+		"http://unknown.example/":                 Unanswered,
+		"http://a.example/round":                  Redirected,
+		"http://a.example/to?u=ftp://a.example/":  Redirected,
+		"http://a.example/to?u=http://127.0.0.1/": Forbidden,
+		"http://a.example/large":                  TooLarge,
+		"http://a.example/page":                   Unfit,
+		"http://a.example/packed":                 Unfit,
+		"http://a.example/slow":                   TimedOut,
+	} {
+		t.Run(url, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
+				w := newWorld(t, usual)
+				_, _ = get(t, w, Image, url, url)
+				if w.events[want] != 1 || len(w.events) != 1 {
+					t.Errorf("told %v, want one %s", w.events, want)
+				}
+				if want == Fetched && w.bytes != len(png) || want != Fetched && w.bytes != 0 {
+					t.Errorf("told of %d bytes", w.bytes)
+				}
+				if want == TimedOut && w.took != MaxTime {
+					t.Errorf("told that it took %v", w.took)
+				}
+			})
+		})
+	}
+	bubble.Test(t, func(t *testing.T) { // what another's failure ends is no failure of its own
+		w := newWorld(t, usual)
+		_, _ = get(t, w, Image, "http://a.example/slow", "http://a.example/none")
+		if want := map[Outcome]int{Ended: 1, Unanswered: 1}; !maps.Equal(w.events, want) {
+			t.Errorf("told %v, want %v", w.events, want)
+		}
+	})
 }
 
 // The pieces of one request are bounded in number and together.

@@ -9,50 +9,57 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"sluice/internal/egress"
 )
 
-var (
-	errSlow    = errors.New("it took too long")
-	errHops    = fmt.Errorf("is redirected more than %d times", MaxRedirects)
-	errNoSense = errors.New("is redirected to nowhere")
-)
+var errSlow = errors.New("it took too long")
 
 // one gets one piece. The error is a *sluice.Error, or that of ctx where it ended.
 func (f *Fetcher) one(ctx context.Context, p Piece) (Got, error) {
+	begun := time.Now()
+	got, err := f.reach(ctx, p)
+	e := Event{Outcome: Fetched, Bytes: len(got.Data), Took: time.Since(begun)}
+	_, said := errors.AsType[saying](err)
+	switch {
+	case err == nil:
+	case said || ctx.Err() == nil:
+		var what string
+		e.Outcome, what = told(err)
+		err = refusal(p, what)
+	case context.Cause(ctx) == errSlow:
+		e.Outcome, err = TimedOut, refusal(p, fmt.Sprintf("could not be fetched within %v", MaxTime))
+	default:
+		e.Outcome, err = Ended, context.Cause(ctx)
+	}
+	f.told(e)
+	return got, err
+}
+
+// reach follows a URL to its piece, once there is room.
+func (f *Fetcher) reach(ctx context.Context, p Piece) (got Got, err error) {
 	select {
 	case f.room <- struct{}{}:
 		defer func() { <-f.room }()
 	case <-ctx.Done():
-		return Got{}, ended(ctx, p)
+		return Got{}, ctx.Err()
 	}
 	u, err := place(p.URL)
 	if err != nil {
-		return Got{}, refusal(p, err.Error())
+		return Got{}, saying{BadURL, err.Error()}
 	}
 	for range MaxRedirects + 1 {
 		got, next, err := f.hop(ctx, u)
-		switch {
-		case ctx.Err() != nil:
-			return Got{}, ended(ctx, p)
-		case err != nil:
-			return Got{}, refusal(p, told(err))
-		case next == nil:
+		if err != nil {
+			return Got{}, err
+		}
+		if next == nil {
 			return got, nil
 		}
 		u = next
 	}
-	return Got{}, refusal(p, errHops.Error())
-}
-
-// ended is the error where the context ended: of the piece if that took too long, else
-// the context's own.
-func ended(ctx context.Context, p Piece) error {
-	if cause := context.Cause(ctx); cause != errSlow {
-		return cause
-	}
-	return refusal(p, fmt.Sprintf("could not be fetched within %v", MaxTime))
+	return Got{}, saying{Redirected, fmt.Sprintf("is redirected more than %d times", MaxRedirects)}
 }
 
 // place is where a URL leads to, if the gateway goes there.
@@ -79,7 +86,7 @@ func place(text string) (*url.URL, error) {
 func (f *Fetcher) hop(ctx context.Context, u *url.URL) (got Got, next *url.URL, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
-		return got, nil, errors.New("is no URL")
+		return got, nil, saying{BadURL, "is no URL"}
 	}
 	req.Header.Set("Accept", "image/png, image/jpeg, image/gif, image/webp, application/pdf")
 	req.Header.Set("User-Agent", "sluice")
@@ -96,21 +103,21 @@ func (f *Fetcher) hop(ctx context.Context, u *url.URL) (got Got, next *url.URL, 
 		next, err = elsewhere(u, ans.Header.Get("Location"))
 		return got, next, err
 	}
-	return got, nil, saying(fmt.Sprintf("could not be fetched: its server answered %d", ans.StatusCode))
+	return got, nil, saying{Unanswered, fmt.Sprintf("could not be fetched: its server answered %d", ans.StatusCode)}
 }
 
 // elsewhere is where a redirect leads to.
 func elsewhere(from *url.URL, location string) (*url.URL, error) {
 	to, err := from.Parse(location)
 	if err != nil || location == "" {
-		return nil, saying(errNoSense.Error())
+		return nil, saying{Redirected, "is redirected to nowhere"}
 	}
 	to, err = place(to.String())
 	if err != nil {
-		return nil, saying("is redirected to what " + err.Error())
+		return nil, saying{Redirected, "is redirected to what " + err.Error()}
 	}
 	if from.Scheme == "https" && to.Scheme != "https" {
-		return nil, saying("is redirected from https to http")
+		return nil, saying{Redirected, "is redirected from https to http"}
 	}
 	return to, nil
 }
@@ -118,7 +125,7 @@ func elsewhere(from *url.URL, location string) (*url.URL, error) {
 // read reads an answer.
 func read(ans *http.Response) (got Got, err error) {
 	if e := ans.Header.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
-		return got, saying("comes in an encoding that was not asked for")
+		return got, saying{Unfit, "comes in an encoding that was not asked for"}
 	}
 	if ans.ContentLength > MaxBytes {
 		return got, tooLarge()
@@ -135,25 +142,28 @@ func read(ans *http.Response) (got Got, err error) {
 }
 
 func tooLarge() error {
-	return saying(fmt.Sprintf("is larger than the %d MiB that the gateway fetches", MaxBytes>>20))
+	return saying{TooLarge, fmt.Sprintf("is larger than the %d MiB that the gateway fetches", MaxBytes>>20)}
 }
 
 // saying is an error in words for the client.
-type saying string
+type saying struct {
+	outcome Outcome
+	text    string
+}
 
-func (s saying) Error() string { return string(s) }
+func (s saying) Error() string { return s.text }
 
-// told is why a server could not be asked, in words that say no more of the network
-// than the client must know.
-func told(err error) string {
+// told is why a piece could not be had, in words that say no more of the network than the
+// client must know.
+func told(err error) (Outcome, string) {
 	if s, ok := errors.AsType[saying](err); ok {
-		return string(s)
+		return s.outcome, s.text
 	}
 	if errors.Is(err, egress.ErrForbidden) {
-		return "leads to an address that is not public, and the gateway fetches from none other"
+		return Forbidden, "leads to an address that is not public, and the gateway fetches from none other"
 	}
 	if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound {
-		return "could not be fetched: the name of its host is not known"
+		return Unanswered, "could not be fetched: the name of its host is not known"
 	}
-	return "could not be fetched: its server does not answer as it should"
+	return Unanswered, "could not be fetched: its server does not answer as it should"
 }

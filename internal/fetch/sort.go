@@ -15,15 +15,15 @@ const pdf = "application/pdf"
 func sort(said string, data []byte) (string, error) {
 	is := typeOf(data)
 	if is == "" {
-		return "", saying("is neither a PNG, JPEG, GIF or WebP image nor a PDF")
+		return "", saying{Unfit, "is neither a PNG, JPEG, GIF or WebP image nor a PDF"}
 	}
 	kind, _, err := mime.ParseMediaType(said)
 	switch {
 	case said == "", kind == "application/octet-stream", kind == "binary/octet-stream":
 	case err != nil:
-		return "", saying("comes with a content type that cannot be read")
+		return "", saying{Unfit, "comes with a content type that cannot be read"}
 	case is == pdf && kind != pdf, is != pdf && !strings.HasPrefix(kind, "image/"):
-		return "", saying("is not what its server calls it")
+		return "", saying{Unfit, "is not what its server calls it"}
 	}
 	return is, nil
 }

@@ -189,7 +189,7 @@ func newRig(t *testing.T, s setup) *rig {
 		r.inspector.Use(s.inspect)
 		table.Models["m"].Hooks = s.byModel
 	}
-	r.fetcher = fetch.New(egress.New(egress.Options{Dial: r.net.Dial, Lookup: lookUp}))
+	r.fetcher = fetch.New(egress.New(egress.Options{Dial: r.net.Dial, Lookup: lookUp}), nil)
 	x := exchange.New(exchange.Options{
 		Inspect: r.inspector, Gate: r.gate, Journal: r.journal, Learned: estimate.New(estimate.Options{}), Upstream: r.up,
 		Table: func() *route.Table { return table },

@@ -75,6 +75,7 @@ type Metrics struct {
 	issuers       issuerMetrics
 	batches       batchMetrics
 	cached        cacheMetrics
+	fetches       fetchMetrics
 	keyEvents     *prometheus.CounterVec
 }
 
@@ -112,6 +113,7 @@ func New(o Options) *Metrics {
 	m.issuers = newIssuerMetrics(m)
 	m.batches = newBatchMetrics(m)
 	m.cached = newCacheMetrics(m)
+	m.fetches = newFetchMetrics(m)
 	m.idempotencyMetrics()
 	m.heat()
 	m.tenants = newTenants(o.Now, [4]*prometheus.Desc{

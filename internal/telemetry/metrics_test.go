@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"sluice"
+	"sluice/internal/fetch"
 	"sluice/internal/ledger"
 	"sluice/internal/route"
 )
@@ -186,6 +187,24 @@ func TestTruncationsCountByBackend(t *testing.T) {
 	m.Attempt(&ledger.Entry{Attempt: 1, Backend: "gpu-a", Reason: sluice.UpstreamTruncated})
 	if got := testutil.ToFloat64(m.truncations.WithLabelValues("gpu-a")); got != 1 {
 		t.Errorf("truncations: got %v, want 1", got)
+	}
+}
+
+// What is fetched by URL is counted by its outcome; only what came has bytes and a time.
+func TestFetches(t *testing.T) {
+	m := New(Options{})
+	m.Fetched(fetch.Event{Outcome: fetch.Fetched, Bytes: 700, Took: time.Second})
+	m.Fetched(fetch.Event{Outcome: fetch.TimedOut, Took: 10 * time.Second})
+	for o, want := range map[fetch.Outcome]float64{fetch.Fetched: 1, fetch.TimedOut: 1, fetch.Forbidden: 0} {
+		if got := testutil.ToFloat64(m.fetches.results.WithLabelValues(string(o))); got != want {
+			t.Errorf("%s: got %v, want %v", o, got, want)
+		}
+	}
+	if got := testutil.ToFloat64(m.fetches.bytes); got != 700 {
+		t.Errorf("bytes: got %v", got)
+	}
+	if n := testutil.CollectAndCount(m.fetches.results); n != len(fetch.Outcomes) {
+		t.Errorf("%d series, want one for each outcome", n)
 	}
 }
 
