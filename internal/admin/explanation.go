@@ -23,6 +23,7 @@ type Explanation struct {
 	Steps    []Attempt         `json:"steps" doc:"One per attempt; a single one numbered 0 if no backend was reached"`
 	Total    Charge            `json:"total" doc:"Over all attempts"`
 	Tier     int               `json:"tier,omitempty" doc:"Tier on which the degradation ladder of its pool stood, as the request felt it"`
+	Ladder   *LadderFelt       `json:"ladder,omitempty" doc:"What it felt of that ladder, and why that stood there"`
 	Limits   []LimitFigure     `json:"limits,omitempty" doc:"The caller's limits as they stood at dispatch or at the refusal"`
 	Refusal  *RefusalFigure    `json:"refusal,omitempty" doc:"The limit that did not fit"`
 	Shadow   *RefusalFigure    `json:"shadow,omitempty" doc:"The limit that would not have fitted, were it not in shadow"`
@@ -66,6 +67,8 @@ type Attempt struct {
 	Reason            string      `json:"reason,omitempty"`
 	Finish            string      `json:"finish_reason,omitempty" doc:"The provider's word for why its answer ended"`
 	Message           string      `json:"message,omitempty" doc:"What the client was told, of a request that was refused"`
+	Hint              string      `json:"hint,omitempty" doc:"What the client was told to do about it"`
+	RetryAfterMS      int64       `json:"retry_after_ms,omitempty" doc:"When the client was told to come back, in milliseconds from then"`
 	RetryDenied       string      `json:"retry_denied,omitempty" doc:"Why a failed attempt was not followed by another: retry_budget_backend, retry_budget_tenant, retry_budget_fleet, breaker_open, shedding, attempts, no_backend, not_retryable, or the reason for which no further one was admitted"`
 	QueuedSeconds     float64     `json:"queued_seconds"`
 	FirstSeconds      float64     `json:"first_token_seconds,omitempty"`
@@ -321,6 +324,8 @@ func (x *Explanation) decisions(at *Attempt, detail []byte) {
 	take("evaluated", &at.Evaluated)
 	take("fallback", &at.Fallback)
 	take("message", &at.Message)
+	take("hint", &at.Hint)
+	take("retry_after_ms", &at.RetryAfterMS)
 	take("retry_denied", &at.RetryDenied)
 	take("degraded", &at.Degraded)
 	take("asked_model", &at.AskedModel)
@@ -340,6 +345,10 @@ func (x *Explanation) decisions(at *Attempt, detail []byte) {
 	take("untranslated", &at.Untranslated)
 	take("hooks", &at.Hooks)
 	take("cache", &at.Cache)
+	var felt *LadderFelt
+	if take("ladder", &felt); felt != nil {
+		x.Ladder = felt // that of the last attempt stays
+	}
 	var rates map[string]int64 // nano-dollars per million
 	if take("rates", &rates); len(rates) > 0 {
 		at.Charge.Rates = make(map[string]string, len(rates))

@@ -54,6 +54,20 @@ type LadderPin struct {
 	Expires time.Time `json:"expires"`
 }
 
+// LadderFelt is what a request felt of a pool's ladder that was not on the ground.
+type LadderFelt struct {
+	Pool    string    `json:"pool"`
+	Tier    int       `json:"tier" doc:"On which it stood"`
+	Did     []string  `json:"did,omitempty" doc:"To the request: clamp, context, defer, smaller, offer, shed; none if it was served as it was asked for"`
+	Why     string    `json:"why" doc:"What had put it up there: queue_age, kv, refused or pin"`
+	AgeMS   int64     `json:"age_ms,omitempty" doc:"Of queue_age: how long what waited longest had, in milliseconds"`
+	KV      int64     `json:"kv_permille,omitempty" doc:"Of kv: the memory in use"`
+	Refused int64     `json:"refused_permille,omitempty" doc:"Of refused: of the requests of ten seconds, those that were refused for want of room"`
+	By      string    `json:"by,omitempty" doc:"Of a pin: who"`
+	Reason  string    `json:"reason,omitempty" doc:"Of a pin: why"`
+	Since   time.Time `json:"since" doc:"It stood there"`
+}
+
 // LadderRow is the ladder of one pool.
 type LadderRow struct {
 	Pool string `json:"pool"`

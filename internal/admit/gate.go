@@ -76,6 +76,7 @@ type Refused struct {
 	Candidates []engine.Candidate
 	Policy     string      // version of the routing table that decided, or under which it waited; empty if none saw it
 	Tier       ladder.Tier // of the ladder of its pool, as it felt it
+	Felt       *engine.Felt
 }
 
 func (r *Refused) Error() string { return r.Err.Error() }
@@ -90,6 +91,7 @@ var ErrTranslate = errors.New("which dialects the request may be put into has to
 type Smaller struct {
 	Model sluice.ModelID
 	Tier  ladder.Tier
+	Felt  *engine.Felt
 }
 
 func (s *Smaller) Error() string { return "a smaller model is to serve it: " + string(s.Model) }
@@ -113,11 +115,11 @@ func (g *Gate) Admit(ctx context.Context, c engine.Call) (*Grant, error) {
 	}
 	if v.Smaller != "" {
 		g.mu.Unlock()
-		return nil, &Smaller{v.Smaller, v.Tier}
+		return nil, &Smaller{v.Smaller, v.Tier, v.Felt}
 	}
 	if v.Err != nil {
 		g.mu.Unlock()
-		return nil, g.refuse(c, Refused{Err: v.Err, Limits: v.Limits, Candidates: v.Candidates, Policy: v.Policy, Tier: v.Tier})
+		return nil, g.refuse(c, Refused{Err: v.Err, Limits: v.Limits, Candidates: v.Candidates, Policy: v.Policy, Tier: v.Tier, Felt: v.Felt})
 	}
 	ch := g.expect(c.ID)
 	told := g.advance(now)
@@ -136,11 +138,12 @@ func (g *Gate) Admit(ctx context.Context, c engine.Call) (*Grant, error) {
 	if err != nil {
 		g.mu.Lock()
 		now := time.Now()
-		g.eng.Cancel(now, c.ID, err.Reason) // no more than a look-up if the engine has ended it
+		felt := cmp.Or(place.Felt, g.eng.Felt(c.ID), v.Felt) // as it waited, or else as it came
+		g.eng.Cancel(now, c.ID, err.Reason)                  // no more than a look-up if the engine has ended it
 		told := g.advance(now)
 		g.mu.Unlock()
 		g.tell(told)
-		return nil, g.refuse(c, Refused{Err: err, Limits: place.Limits, Policy: cmp.Or(place.Policy, v.Policy), Tier: v.Tier})
+		return nil, g.refuse(c, Refused{Err: err, Limits: place.Limits, Policy: cmp.Or(place.Policy, v.Policy), Tier: tierOf(felt), Felt: felt})
 	}
 	if g.hooks.Granted != nil {
 		g.hooks.Granted(c, place)
@@ -300,6 +303,13 @@ func (g *Gate) tell(n news) {
 			g.hooks.Tier(c)
 		}
 	}
+}
+
+func tierOf(f *engine.Felt) ladder.Tier {
+	if f == nil {
+		return ladder.None
+	}
+	return f.Tier
 }
 
 func (g *Gate) refuse(c engine.Call, r Refused) error {

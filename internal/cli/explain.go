@@ -11,7 +11,6 @@ import (
 
 	"sluice"
 	"sluice/internal/admin"
-	"sluice/internal/ladder"
 )
 
 func sayMore(env *Env, cursor string) {
@@ -85,18 +84,6 @@ func story(w io.Writer, x *admin.Explanation) {
 	settlement(w, x)
 	cached(w, x)
 	shadows(w, x)
-}
-
-// tier tells of a pool whose ladder had left the ground, and what it took.
-func tier(w io.Writer, x *admin.Explanation) {
-	if x.Tier == 0 {
-		return
-	}
-	fmt.Fprintf(w, "%-11sthe pool's ladder stood on tier %d, %s", "tier", x.Tier, ladder.Tier(x.Tier))
-	if len(x.Steps) > 0 && x.Steps[0].AskedModel != "" {
-		fmt.Fprintf(w, "; %s was asked for, and the caller consents to %s", x.Steps[0].AskedModel, x.Model)
-	}
-	fmt.Fprintln(w)
 }
 
 // keptAt tells where what a request refers to is.
@@ -233,6 +220,7 @@ func step(w io.Writer, s *admin.Attempt) {
 		if s.Message != "" {
 			fmt.Fprintf(w, "%-11s%s\n", "because", s.Message)
 		}
+		remedy(w, s)
 		candidates(w, s)
 		return
 	}

@@ -52,6 +52,7 @@ type Verdict struct {
 	// one, and Whole, or Whole as it is.
 	Smaller  sluice.ModelID
 	Tier     ladder.Tier   // of the pool's ladder, as the request feels it
+	Felt     *Felt         // of that; nil on the ground
 	Err      *sluice.Error // nil when queued; then nothing is held
 	Pool     sluice.PoolID
 	Position int           // requests ahead of it in that queue
@@ -89,7 +90,8 @@ type Grant struct {
 	Away        bool              // in another region than its home, which is lost or cannot serve it in time
 	Queued      time.Duration     // since arrival, or since the last attempt ended
 	OutputBound sluice.Tokens     // what may be asked of the backend
-	Tier        ladder.Tier       // of the pool's ladder when it arrived
+	Tier        ladder.Tier       // of the pool's ladder, as it has felt it, of a wait that ended too
+	Felt        *Felt             // of that; nil on the ground
 	Degraded    bool              // that has lowered OutputBound
 	Clamped     bool              // OutputBound is less than the client's bound: name it in sluice-dropped
 	HeldSpend   sluice.Nano       // the hold on spend budgets for this attempt

@@ -38,7 +38,7 @@ func (e *Engine) Arrive(now time.Time, c Call) Verdict {
 		return v
 	}
 	if err != nil {
-		v = Verdict{Err: err, Tier: r.tier, Limits: e.book.Limits(now, &r.res, nil), Policy: e.table.Version}
+		v = Verdict{Err: err, Tier: r.tier, Felt: r.felt, Limits: e.book.Limits(now, &r.res, nil), Policy: e.table.Version}
 		if r.pool == nil {
 			v.Candidates = e.leftOut(now, r, m)
 		}
@@ -189,7 +189,7 @@ func (e *Engine) admit(now time.Time, r *request, m *route.Model) (Verdict, *slu
 	if victim != nil {
 		e.endWait(victim.Value.(*request), queueFull(now, p, bound))
 	}
-	v := Verdict{Pool: p.id, Wait: wait, Position: p.position(r, wait), Tier: r.tier}
+	v := Verdict{Pool: p.id, Wait: wait, Position: p.position(r, wait), Tier: r.tier, Felt: r.felt}
 	e.enqueue(now, r, p)
 	return v, nil
 }
@@ -251,6 +251,7 @@ func (e *Engine) move(r *request, to *pool) {
 	} else {
 		e.leaves(r)
 	}
+	r.waited()
 	r.pool.queue.Remove(&r.item, sched.Moved)
 	r.pool = to
 	e.push(r, to)

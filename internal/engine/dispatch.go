@@ -181,6 +181,8 @@ func (e *Engine) begin(now time.Time, r *request, i int) {
 	a := r.asking()
 	r.cached = p.chooser.Took(i, &a)
 	r.taken = r.place.Take(now, r.needOfPlace())
+	r.waited()
+	r.bounded()
 	r.phase = running
 	if r.cached > 0 {
 		e.correct(now, r, sluice.Usage{}, false)
@@ -222,6 +224,7 @@ func (e *Engine) begin(now time.Time, r *request, i int) {
 		OutputBound: r.bound,
 		Clamped:     r.bound < r.call.Work.OutputBound,
 		Tier:        r.tier,
+		Felt:        r.felt,
 		Degraded:    r.clamped,
 		HeldSpend:   sluice.Nano(r.need[sluice.Spend]),
 		HeldTo:      r.heldTo,
@@ -324,6 +327,7 @@ func (r *request) candidate(p sluice.PoolID, b *route.Backend, left route.Left) 
 // endWait takes a request out of its queue without a place. A first attempt
 // returns all it held; after an attempt the request stays open for its owner.
 func (e *Engine) endWait(r *request, err *sluice.Error) {
+	r.waited()
 	r.pool.queue.Remove(&r.item, sched.Rejected)
 	if err.Reason == sluice.ConcurrencyLimited {
 		e.retracts(r)
@@ -333,7 +337,7 @@ func (e *Engine) endWait(r *request, err *sluice.Error) {
 	e.turnedAway(e.now, r.pool, r, err.Reason)
 	e.answers.grants = append(e.answers.grants, Grant{
 		ID: r.call.ID, Attempt: r.attempt, Pool: r.pool.id, Err: err, Queued: e.now.Sub(r.since),
-		Limits: e.book.Limits(e.now, &r.res, nil), Policy: e.table.Version,
+		Limits: e.book.Limits(e.now, &r.res, nil), Policy: e.table.Version, Tier: r.tier, Felt: r.felt,
 	})
 	if r.attempt > 0 {
 		r.phase = idle

@@ -19,12 +19,15 @@ type grade struct {
 	acts   ladder.Acts // in force
 	would  ladder.Acts // what it would do, in shadow
 	counts LadderCounts
+
+	deferral deferral
+	standing [2]*Felt // what requests feel of it, and those whose answer is bounded; nil on the ground
 }
 
 // LadderCounts are totals of what a pool's ladder did to requests, or in shadow would
 // have done.
 type LadderCounts struct {
-	Clamped       int64         // answers that were bounded
+	Clamped       int64         // answers that were bounded, of requests that had a place
 	ClampedTokens sluice.Tokens // by how much, of what they may have been
 	Refused       [numEffects]int64
 	Smaller       int64 // served by a smaller model
@@ -33,25 +36,27 @@ type LadderCounts struct {
 // Effects are the counts by the word for each.
 func (c *LadderCounts) Effects() map[string]int64 {
 	return map[string]int64{
-		"clamp": c.Clamped, EffectContext.String(): c.Refused[EffectContext], EffectSmaller.String(): c.Smaller,
+		EffectClamp.String(): c.Clamped, EffectContext.String(): c.Refused[EffectContext], EffectSmaller.String(): c.Smaller,
 		EffectOffer.String(): c.Refused[EffectOffer], EffectShed.String(): c.Refused[EffectShed],
 	}
 }
 
-// Effect is why a pool's ladder does not take a request.
+// Effect is one thing that a pool's ladder does to a request.
 type Effect uint8
 
 // The effects.
 const (
 	EffectNone    Effect = iota
-	EffectContext        // its input is too long
+	EffectClamp          // its answer is bounded
+	EffectContext        // its input is too long: it is not taken
+	EffectDefer          // of batch, it waits
 	EffectSmaller        // a smaller model is to serve it
-	EffectOffer          // it would wait: it is offered the asynchronous path
-	EffectShed           // its class is shed
+	EffectOffer          // it would wait: it is not taken, and offered the asynchronous path
+	EffectShed           // its class is shed: it is not taken
 	numEffects    = iota
 )
 
-var effectWords = [numEffects]string{"", "context", "smaller", "offer", "shed"}
+var effectWords = [numEffects]string{"", "clamp", "context", "defer", "smaller", "offer", "shed"}
 
 func (x Effect) String() string { return effectWords[x] }
 
@@ -130,6 +135,8 @@ func (e *Engine) moved(p *pool, c ladder.Change) {
 func (e *Engine) apply(p *pool) {
 	g := p.grade
 	g.acts, g.would = g.Policy().Acts(g.Acting()), g.Policy().Acts(g.Would())
+	g.standing = [2]*Felt{g.stands(p), g.stands(p, EffectClamp)}
+	g.defers(e.now, p)
 	for _, q := range p.both() {
 		if g.acts.Defer {
 			q.queue.Suspend(sluice.Batch)
@@ -137,14 +144,6 @@ func (e *Engine) apply(p *pool) {
 			q.queue.Resume(sluice.Batch)
 		}
 	}
-}
-
-// tier is the tier that the pool's requests feel.
-func (p *pool) tier() ladder.Tier {
-	if g := p.base().grade; g != nil {
-		return g.acts.Tier
-	}
-	return ladder.None
 }
 
 // defers reports whether the pool lets the request wait until its ladder comes down.
@@ -244,7 +243,7 @@ func (e *Engine) left(now time.Time, r *request, fellBack bool) *sluice.Error {
 func (e *Engine) lesser(now time.Time, r *request) *sluice.Error {
 	p := r.lesser.pool
 	g := p.base().grade
-	r.tier = g.acts.Tier
+	r.tier, r.felt = g.acts.Tier, g.stands(p, r.lesser.why)
 	err := &sluice.Error{Kind: sluice.KindOverloaded, Reason: sluice.Degraded, Expected: true}
 	switch r.lesser.why {
 	case EffectContext:
@@ -258,7 +257,7 @@ func (e *Engine) lesser(now time.Time, r *request) *sluice.Error {
 	default:
 		p.shed = now // nobody retries here
 		err.Msg = fmt.Sprintf("%s is short of capacity and serves no %s requests now", p.title(), r.call.Class)
-		err.Hint = "come back later"
+		err.Hint = "come back later, or ask for a model that other pools serve"
 		if r.call.Class == sluice.Interactive {
 			err.Msg = fmt.Sprintf("%s is short of capacity and serves no more of this caller's requests than its share now", p.title())
 		}
@@ -277,22 +276,42 @@ func (e *Engine) degrade(now time.Time, r *request, p *pool) {
 	if r.call.Class < sluice.Batch {
 		g.window.Arrived(now)
 	}
+	r.tier, r.felt = g.acts.Tier, g.standing[0]
 	if r.call.Free || g.would.Tier == ladder.None {
 		return
 	}
-	r.tier = g.acts.Tier
 	acts := &g.acts
 	if g.Acting() == 0 {
 		acts = &g.would
 	}
 	bound := acts.Answer(r.bound, r.least(), r.call.Choices)
 	if bound < r.bound {
-		g.counts.Clamped++
-		g.counts.ClampedTokens += r.bound - bound
+		r.lessened = lessened{p, r.bound - bound}
 		if acts == &g.acts {
 			r.bound, r.clamped = bound, true
+			r.felt = g.standing[1]
 			r.item.Work = r.call.Work.Input + min(r.call.Work.OutputHold, bound)
 		}
+	}
+}
+
+// lessened is by how much the ladder of a pool has lowered the bound of an answer, or in
+// shadow would have.
+type lessened struct {
+	pool *pool
+	by   sluice.Tokens
+}
+
+// bounded counts an answer that is bounded, now that there is to be one.
+func (r *request) bounded() {
+	l := r.lessened
+	r.lessened = lessened{}
+	if l.pool == nil {
+		return
+	}
+	if g := l.pool.base().grade; g != nil {
+		g.counts.Clamped++
+		g.counts.ClampedTokens += l.by
 	}
 }
 
@@ -364,8 +383,9 @@ func (e *Engine) smaller(r *request) (Verdict, bool) {
 	if r.lesser.why != EffectSmaller {
 		return Verdict{}, false
 	}
-	v := Verdict{Smaller: r.call.Principal.Policy.Degrade, Tier: r.lesser.pool.tier(), Pool: r.lesser.pool.id, Policy: e.table.Version}
-	r.lesser.pool.base().grade.counts.Smaller++
+	g := r.lesser.pool.base().grade
+	v := Verdict{Smaller: r.call.Principal.Policy.Degrade, Tier: g.acts.Tier, Felt: g.stands(r.lesser.pool, EffectSmaller), Pool: r.lesser.pool.id, Policy: e.table.Version}
+	g.counts.Smaller++
 	e.turnedDown(r, r.lesser.pool, sluice.Degraded)
 	return v, true
 }

@@ -334,6 +334,10 @@ func TestLadderInShadow(t *testing.T) {
 	if s.taken(v, "big"); v.Tier != ladder.None {
 		t.Errorf("on tier %v", v.Tier)
 	}
+	for i := range 5 {
+		s.settle(sluice.RequestID(fmt.Sprint("r", i+1)))
+		s.eng.Advance(s.now)
+	}
 	if n := s.eng.Dump(s.now, engine.Zoom{}, 9).Pools[0].Ladder.Counts.Effects(); n["shed"] != 1 || n["clamp"] != 1 {
 		t.Errorf("counted %v", n)
 	}

@@ -301,6 +301,7 @@ func (e *Engine) waitedTooLong(now time.Time, r *request) *sluice.Error {
 	}
 	if p.defers(r) {
 		err.Msg = fmt.Sprintf("%s is short of capacity and lets batch wait, and this request may wait no longer than %v", p.title(), r.maxWait)
+		err.Hint = "allow a longer wait with sluice-max-wait, or send it as a batch, which waits for as long as it must"
 		err.RetryAfter = max(err.RetryAfter, p.deferral(now))
 	}
 	if r.maxWait <= 0 {

@@ -71,7 +71,9 @@ type course struct {
 	predicted time.Duration // wait, at arrival
 
 	tier     ladder.Tier // of the pool that it joined, or that did not take it
+	felt     *Felt       // of that ladder; nil if it was on the ground
 	clamped  bool        // that has lowered bound
+	lessened lessened    // by how much, until the request has a place
 	lesser   declined    // the first pool whose ladder did not take it, while it has none
 	shadowed Effect      // what a ladder in shadow would have done
 	partly   bool        // what keeps it out of a queue is its tenant's part of it

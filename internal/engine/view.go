@@ -160,7 +160,7 @@ type RequestView struct {
 	Inside  bool          // of a contract's reserve
 	Expires time.Duration // until its hold does, without activity
 
-	Tier ladder.Tier // of the pool's ladder when it arrived
+	Tier ladder.Tier // of the pool's ladder, as it has felt it
 
 	Work  sluice.Work   // its output bound perhaps clamped
 	Cost  int64         // expected work as its tenant is charged for it

@@ -116,18 +116,34 @@ func withRates(detail []byte, a *attempt, u *sluice.Usage) []byte {
 }
 
 // withMessage adds the sentence that refused a request: which queue was full, or
-// what kept every backend from it.
+// what kept every backend from it; and what its client can do.
 func withMessage(detail []byte, e *sluice.Error) []byte {
 	told := e.Msg
 	if e.Param != "" {
 		told = e.Param + " " + told
 	}
-	text, err := json.Marshal(told)
-	if err != nil || e.Kind == sluice.KindInternal {
+	if e.Kind == sluice.KindInternal {
 		return detail
 	}
-	b := append(detail[:len(detail)-1], `,"message":`...)
-	return append(append(b, text...), '}')
+	b := appendText(detail[:len(detail)-1], "message", told)
+	if e.Hint != "" {
+		b = appendText(b, "hint", e.Hint)
+	}
+	if e.RetryAfter > 0 {
+		b = appendField(b, "retry_after_ms", e.RetryAfter.Milliseconds())
+	}
+	return append(b, '}')
+}
+
+// appendText adds a text of somebody else's.
+func appendText(b []byte, name, s string) []byte {
+	text, err := json.Marshal(s)
+	if err != nil {
+		return b
+	}
+	b = append(b, ',')
+	b = appendWord(b, name)
+	return append(append(b, ':'), text...)
 }
 
 // withRefusal adds the limit that refused a request to its detail, in the words
@@ -200,6 +216,11 @@ func (t *turn) detail(a *attempt) []byte {
 	if s := t.r.Session; s != 0 {
 		b = append(b, `,"session":`...)
 		b = appendWord(b, s.String())
+	}
+	if felt := t.felt; felt != nil {
+		b = appendFelt(b, felt)
+	} else if a != nil {
+		b = appendFelt(b, a.place.Felt)
 	}
 	b = t.appendBackground(t.appendState(t.appendCopied(b)))
 	if len(t.hooks.Decisions()) > 0 {

@@ -141,6 +141,7 @@ type turn struct {
 	model  sluice.ModelID // that serves in place of the one that was asked for; empty if that one does
 	asIs   bool           // no smaller model may serve it
 	tier   ladder.Tier    // of the ladder that moved it to model, or refused it
+	felt   *engine.Felt   // of that ladder; nil if none did
 	others others
 	media  map[string]dialect.Media // what URLs in the request have led to
 	pin    *route.Pin               // where what the request refers to is kept
@@ -231,7 +232,7 @@ func (t *turn) why(ctx context.Context, err error) *sluice.Error {
 
 // refused records a request that got no place; by is what the gate told of it.
 func (t *turn) refused(e *sluice.Error, by *admit.Refused) Result {
-	t.tier = max(t.tier, by.Tier)
+	t.tier, t.felt = max(t.tier, by.Tier), cmp.Or(by.Felt, t.felt)
 	entry := t.entry(nil, sluice.Usage{}, 0, 0)
 	entry.Final, entry.Outcome, entry.Reason, entry.Status = true, outcome(e), e.Reason, t.status(e, nil)
 	if entry.Outcome == sluice.Failed {

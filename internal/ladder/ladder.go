@@ -12,6 +12,7 @@ type Ladder struct {
 	rung   Rung
 	since  time.Time // on it
 	cause  Cause     // of that
+	raised Raise
 	over   time.Time // since when the next rung's bounds are reached; zero if they are not
 	calm   time.Time // since when this rung's bounds are kept; zero if they are not
 	signal Signal    // as of the last Observe
@@ -28,6 +29,15 @@ type Pin struct {
 	Reason  string
 	At      time.Time
 	Expires time.Time
+}
+
+// Raise is what put a ladder up to where it stands, or to where it came down from: the
+// last step up, or an operator's pin.
+type Raise struct {
+	Cause  Cause  // CauseNone on the ground that it has never left
+	Signal Signal // of that moment
+	By     string // of CausePin: who
+	Reason string // and why
 }
 
 // MaxPin is the longest that a pin lasts.
@@ -141,6 +151,9 @@ func (l *Ladder) descend(now time.Time, s *Signal) Cause {
 }
 
 func (l *Ladder) moved(now time.Time, to Rung, why Cause) {
+	if why != CauseCalm && to > l.rung {
+		l.raised = Raise{Cause: why, Signal: l.signal}
+	}
 	l.rung, l.since, l.cause = to, now, why
 	l.over, l.calm = time.Time{}, time.Time{}
 }
@@ -165,6 +178,7 @@ func (l *Ladder) Pin(now time.Time, p Pin) (Change, error) {
 	p.At = now
 	l.pin = &p
 	l.moved(now, to, CausePin)
+	l.raised = Raise{Cause: CausePin, Signal: l.signal, By: p.Author, Reason: p.Reason}
 	return Change{From: from, To: to, Cause: CausePin, Signal: l.signal, Acts: true, Pin: &p}, nil
 }
 
@@ -199,6 +213,12 @@ func (l *Ladder) Acting() Rung {
 
 // Would is the rung on which the ladder stands, felt or not.
 func (l *Ladder) Would() Rung { return l.rung }
+
+// Raised is what put the ladder up to where it stands.
+func (l *Ladder) Raised() Raise { return l.raised }
+
+// Since is when it came to stand on its rung.
+func (l *Ladder) Since() time.Time { return l.since }
 
 // Restless reports whether time alone, or the next signal, may move the ladder.
 func (l *Ladder) Restless() bool { return l.rung > 0 || l.pin != nil || !l.over.IsZero() }

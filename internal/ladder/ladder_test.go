@@ -62,6 +62,26 @@ func TestClimbsAndComesDown(t *testing.T) {
 	}
 }
 
+// It knows what put it up, on its way down too.
+func TestKnowsWhatRaisedIt(t *testing.T) {
+	l := acting(Default(Act))
+	_, now := drive(l, start, time.Minute, bad)
+	if r := l.Raised(); r.Cause != CauseAge || r.Signal != bad {
+		t.Errorf("raised by %+v", r)
+	}
+	_, now = drive(l, now, 2*DefaultHold, calm)
+	if r := l.Raised(); l.Acting() == ShedInteractive || r.Cause != CauseAge {
+		t.Errorf("on %d, raised by %+v", l.Acting(), r)
+	}
+	if _, err := l.Pin(now, Pin{Tier: Clamp, Author: "ann", Reason: "drill", Expires: now.Add(time.Second)}); err != nil {
+		t.Fatal(err)
+	}
+	drive(l, now, 2*time.Second, between)
+	if r := l.Raised(); r.Cause != CausePin || r.By != "ann" || r.Reason != "drill" || l.Acting() != Rung(Clamp) {
+		t.Errorf("on %d, raised by %+v", l.Acting(), r)
+	}
+}
+
 // What waits of standard sheds no interactive.
 func TestLastRungIsForInteractive(t *testing.T) {
 	l := acting(Default(Act))

@@ -304,6 +304,20 @@ func (c *call) late(head *exchange.Head) []byte {
 	return append(b, "}\n\n"...)
 }
 
+// lateError is the comment that stands for the headers of a refusal that comes after the
+// status was sent.
+func (c *call) lateError(e *sluice.Error, head *exchange.Head) []byte {
+	tier := c.record.Final.Tier
+	if head != nil {
+		tier = head.Tier
+	}
+	b := strconv.AppendQuoteToASCII([]byte(`: sluice {"reason":`), e.Reason.String())
+	if tier > ladder.None {
+		b = strconv.AppendInt(append(b, `,"tier":`...), int64(tier), 10)
+	}
+	return append(b, "}\n\n"...)
+}
+
 func sizeText(n int64) string {
 	if n >= 1<<20 && n%(1<<20) == 0 {
 		return strconv.FormatInt(n>>20, 10) + " MiB"

@@ -31,6 +31,7 @@ import (
 	"sluice/internal/fetch"
 	"sluice/internal/hook"
 	"sluice/internal/idempotency"
+	"sluice/internal/ladder"
 	"sluice/internal/ledger"
 	"sluice/internal/price"
 	"sluice/internal/route"
@@ -91,6 +92,7 @@ type setup struct {
 	event   int              // bound of one event
 	buffer  int              // of connections
 	choice  route.Choice
+	ladder  ladder.Policy // of the pool
 	sticky  route.Sticky
 	salt    string // that caches are salted with
 	shadows []route.Shadow
@@ -142,7 +144,7 @@ func inBubble(t *testing.T, s setup, f func(t *testing.T, r *rig)) {
 func newRig(t *testing.T, s setup) *rig {
 	r := &rig{t: t, net: &egresstest.Net{Buffer: s.buffer}, journal: &memory{}}
 	row := &price.Row{Provider: "p", Model: "up", Version: "v1", WebSearch: 10_000_000_000_000, Rates: price.Rates{Input: 1_000_000_000, Output: 2_000_000_000}}
-	main, spare, next := &route.Pool{ID: "main", Choice: s.choice}, &route.Pool{ID: "spare"}, &route.Pool{ID: "next"}
+	main, spare, next := &route.Pool{ID: "main", Choice: s.choice, Ladder: s.ladder}, &route.Pool{ID: "spare"}, &route.Pool{ID: "next"}
 	targets := map[sluice.BackendID]*upstream.Target{}
 	for i, p := range s.places {
 		if p.dialect == "" {

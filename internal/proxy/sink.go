@@ -229,6 +229,9 @@ func (s *sink) fail(e *sluice.Error, head *exchange.Head) {
 	default:
 		s.aborted = true
 		if s.c.streams() && !s.closed {
+			if s.bare && !s.c.array {
+				s.write(s.c.lateError(e, head))
+			}
 			s.write(s.errorEvent(e, head))
 		}
 	}

@@ -3,6 +3,7 @@ package proxy
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -16,6 +17,7 @@ import (
 
 	"sluice"
 	"sluice/internal/engine"
+	"sluice/internal/ladder"
 	"sluice/internal/upstream"
 	"sluice/internal/wire"
 )
@@ -522,6 +524,49 @@ func TestHostileRequests(t *testing.T) {
 		}
 		if n := r.net.Dials("b0:80"); n != 0 {
 			t.Errorf("a backend was dialled %d times", n)
+		}
+	})
+}
+
+// What waits for its pool's ladder is told of the tier however it ends, be it in a stream
+// that has its status already.
+func TestTierOfWhatIsDeferred(t *testing.T) {
+	s := setup{places: []place{{handler: talk{chunks: 2, usage: usage(9, 2)}}}, policy: sluice.Policy{Class: sluice.Batch}, ladder: ladder.Default(ladder.Act)}
+	inBubble(t, s, func(t *testing.T, r *rig) {
+		pin := func(to ladder.Tier) {
+			if _, err := r.gate.Operate(engine.Order{Pool: "main", Pin: &ladder.Pin{Tier: to, Author: "ann", Reason: "drill", Expires: time.Now().Add(time.Hour)}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		pin(ladder.Defer)
+		g := r.do(ask{stream: true, header: http.Header{"Sluice-Max-Wait": {"40s"}}})
+		wantCut(t, g)
+		if !strings.Contains(g.body, `: sluice {"reason":"queue_timeout","tier":3}`+"\n\n") || g.took != 40*time.Second {
+			t.Errorf("got %q after %v", g.body, g.took)
+		}
+		g = r.do(ask{header: http.Header{"Sluice-Max-Wait": {"40s"}}})
+		if g.status != 503 || g.header.Get("Sluice-Tier") != "3" || g.header.Get("Sluice-Reason") != "queue_timeout" {
+			t.Errorf("in one piece: %d %v", g.status, g.header)
+		}
+		patient := http.Header{"Sluice-Max-Wait": {"10m"}}
+		var left got
+		var wg sync.WaitGroup
+		ctx, leave := context.WithCancel(t.Context())
+		wg.Go(func() { left = r.do(ask{ctx: ctx, header: patient}) })
+		wg.Go(func() { g = r.do(ask{header: patient}) })
+		time.Sleep(10 * time.Second)
+		leave()
+		synctest.Wait()
+		r.journal.mu.Lock()
+		e := r.journal.entries[len(r.journal.entries)-1]
+		r.journal.mu.Unlock()
+		if e.Outcome != sluice.Cancelled || e.Tier != ladder.Defer || !strings.Contains(string(e.Detail), `"did":["defer"],"why":"pin","by":"ann","reason":"drill"`) {
+			t.Errorf("its client has left (%v): %v, tier %v, %s", left.err, e.Outcome, e.Tier, e.Detail)
+		}
+		pin(ladder.None)
+		wg.Wait()
+		if g.status != 200 || g.header.Get("Sluice-Tier") != "3" {
+			t.Errorf("served in the end: %d %v", g.status, g.header)
 		}
 	})
 }

@@ -44,6 +44,10 @@ func (q *Queue) Suspended(c sluice.Class, id sluice.TenantID) bool {
 	return q.suspended[c] && q.contractOf(id) == nil
 }
 
+// Suspends reports whether items of a tenant wait while their class is suspended: a
+// contract's do not.
+func (q *Queue) Suspends(id sluice.TenantID) bool { return !q.policy.FIFO && q.contractOf(id) == nil }
+
 // suspends reports whether a line is of a class that is suspended.
 func (q *Queue) suspends(l *line) bool {
 	t := l.node.project.tenant
