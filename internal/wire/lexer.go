@@ -93,6 +93,15 @@ func (l *lexer) object() object {
 	return object{open: true, base: len(l.keys), text: len(l.unquote)}
 }
 
+// objectIfAny enters an object; what is none is skipped and has no members.
+func (l *lexer) objectIfAny() object {
+	if l.ws() != '{' {
+		l.skip()
+		return object{}
+	}
+	return l.object()
+}
+
 func (l *lexer) enter() bool {
 	l.i++
 	if l.depth++; l.depth > MaxDepth {
@@ -229,6 +238,15 @@ func (l *lexer) array() array {
 		return array{}
 	}
 	return array{open: l.enter()}
+}
+
+// arrayIfAny enters an array; what is none is skipped and has no elements.
+func (l *lexer) arrayIfAny() array {
+	if l.ws() != '[' {
+		l.skip()
+		return array{}
+	}
+	return l.array()
 }
 
 // element advances to the next element and reports whether there is one.

@@ -88,11 +88,7 @@ func shortIDs(l *lexer, p []patch) []patch {
 		return p
 	}
 	for a := l.array(); l.element(&a); {
-		if l.ws() != '{' {
-			l.skip()
-			continue
-		}
-		for o := l.object(); l.member(&o); {
+		for o := l.objectIfAny(); l.member(&o); {
 			switch string(l.key(&o)) {
 			case "tool_call_id":
 				p = shortID(l, p)
@@ -112,11 +108,7 @@ func callIDs(l *lexer, p []patch) []patch {
 		return p
 	}
 	for a := l.array(); l.element(&a); {
-		if l.ws() != '{' {
-			l.skip()
-			continue
-		}
-		for o := l.object(); l.member(&o); {
+		for o := l.objectIfAny(); l.member(&o); {
 			if string(l.key(&o)) == "id" {
 				p = shortID(l, p)
 			} else {

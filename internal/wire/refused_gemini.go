@@ -33,11 +33,7 @@ func (l *lexer) geminiError() (e geminiError) {
 		case "message":
 			e.message = l.scalar(maxMessage)
 		case "details":
-			if l.ws() != '[' {
-				l.skip()
-				continue
-			}
-			for a := l.array(); l.element(&a); {
+			for a := l.arrayIfAny(); l.element(&a); {
 				l.geminiDetail(&e)
 			}
 		default:
@@ -49,11 +45,7 @@ func (l *lexer) geminiError() (e geminiError) {
 
 // geminiDetail reads one detail. Its members tell its kind as well as its type does.
 func (l *lexer) geminiDetail(e *geminiError) {
-	if l.ws() != '{' {
-		l.skip()
-		return
-	}
-	for o := l.object(); l.member(&o); {
+	for o := l.objectIfAny(); l.member(&o); {
 		switch string(l.key(&o)) {
 		case "retryDelay":
 			if d, err := time.ParseDuration(l.scalar(maxWord)); err == nil {
@@ -99,11 +91,7 @@ func refusedByGoogle(status int, h http.Header, body []byte) Refusal {
 	l := lexer{b: body, lax: true}
 	var e geminiError
 	read := func() {
-		if l.ws() != '{' {
-			l.skip()
-			return
-		}
-		for o := l.object(); l.member(&o); {
+		for o := l.objectIfAny(); l.member(&o); {
 			if string(l.key(&o)) == "error" {
 				e = l.geminiError()
 			} else {

@@ -127,11 +127,7 @@ func (t *Tap) keptContainer(l *lexer) { t.keptIn(l, route.StateContainer) }
 
 // keptIn reads an object of an answer that has an id of what the backend keeps.
 func (t *Tap) keptIn(l *lexer, k route.StateKind) {
-	if l.ws() != '{' {
-		l.skip()
-		return
-	}
-	for o := l.object(); l.member(&o); {
+	for o := l.objectIfAny(); l.member(&o); {
 		if string(l.key(&o)) == "id" {
 			t.kept(l, k)
 		} else {

@@ -62,11 +62,7 @@ func (t *Tap) anthropicEvent(e Event) Step {
 
 // anthropicMessage reads message_start's message, or a whole answer's parts.
 func (t *Tap) anthropicMessage(l *lexer, f *anthropicEventFacts) {
-	if l.ws() != '{' {
-		l.skip()
-		return
-	}
-	for o := l.object(); l.member(&o); {
+	for o := l.objectIfAny(); l.member(&o); {
 		t.anthropicMember(l, f, string(l.key(&o)))
 	}
 }
@@ -114,11 +110,7 @@ func (t *Tap) anthropicContent(l *lexer, f *anthropicEventFacts) {
 // anthropicBlock reads a content block or a delta of one. An empty text or
 // thinking block is preamble; every other block is content from its start on.
 func (t *Tap) anthropicBlock(l *lexer, f *anthropicEventFacts, index int64) {
-	if l.ws() != '{' {
-		l.skip()
-		return
-	}
-	for o := l.object(); l.member(&o); {
+	for o := l.objectIfAny(); l.member(&o); {
 		switch string(l.key(&o)) {
 		case "type":
 			switch string(l.bytesOf()) {

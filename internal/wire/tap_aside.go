@@ -82,11 +82,7 @@ func (t *Tap) asideRaw(b []byte) bool {
 
 // asideObject reads an event or an answer.
 func (t *Tap) asideObject(l *lexer, f *asideFigures) {
-	if l.ws() != '{' {
-		l.skip()
-		return
-	}
-	for o := l.object(); l.member(&o); {
+	for o := l.objectIfAny(); l.member(&o); {
 		switch string(l.key(&o)) {
 		case "type":
 			f.kind = l.scalar(maxWord)
@@ -97,11 +93,7 @@ func (t *Tap) asideObject(l *lexer, f *asideFigures) {
 		case "model":
 			l.keepWord(&t.model)
 		case "data":
-			if l.ws() != '[' {
-				l.skip()
-				continue
-			}
-			for a := l.array(); l.element(&a); f.data++ {
+			for a := l.arrayIfAny(); l.element(&a); f.data++ {
 				l.skip()
 			}
 		case "usage":
@@ -157,11 +149,7 @@ func (f *asideFigures) meta(l *lexer) {
 
 // within calls read at a member of an object; all else is skipped.
 func (l *lexer) within(name string, read func()) {
-	if l.ws() != '{' {
-		l.skip()
-		return
-	}
-	for o := l.object(); l.member(&o); {
+	for o := l.objectIfAny(); l.member(&o); {
 		if string(l.key(&o)) == name {
 			read()
 		} else {

@@ -83,11 +83,7 @@ func (t *Tap) bedrockObject(l *lexer, f *bedrockFacts) {
 }
 
 func (t *Tap) bedrockTier(l *lexer) {
-	if l.ws() != '{' {
-		l.skip()
-		return
-	}
-	for o := l.object(); l.member(&o); {
+	for o := l.objectIfAny(); l.member(&o); {
 		if string(l.key(&o)) == "type" {
 			l.keepWord(&t.tier)
 		} else {
@@ -98,11 +94,7 @@ func (t *Tap) bedrockTier(l *lexer) {
 
 // bedrockOutput reads output.message.content.
 func (t *Tap) bedrockOutput(l *lexer, f *bedrockFacts) {
-	if l.ws() != '{' {
-		l.skip()
-		return
-	}
-	for o := l.object(); l.member(&o); {
+	for o := l.objectIfAny(); l.member(&o); {
 		switch key := string(l.key(&o)); {
 		case key == "message":
 			t.bedrockOutput(l, f)
@@ -118,11 +110,7 @@ func (t *Tap) bedrockOutput(l *lexer, f *bedrockFacts) {
 
 // bedrockBlock reads a block, its beginning or a delta of one.
 func (t *Tap) bedrockBlock(l *lexer, f *bedrockFacts) {
-	if l.ws() != '{' {
-		l.skip()
-		return
-	}
-	for o := l.object(); l.member(&o); {
+	for o := l.objectIfAny(); l.member(&o); {
 		switch string(l.key(&o)) {
 		case "text":
 			f.content = t.delta(l, textOutput, f.index) || f.content
@@ -141,11 +129,7 @@ func (t *Tap) bedrockBlock(l *lexer, f *bedrockFacts) {
 // arguments as text, or all of it, with its arguments as a value.
 func (t *Tap) bedrockCall(l *lexer, f *bedrockFacts) {
 	f.content = true
-	if l.ws() != '{' {
-		l.skip()
-		return
-	}
-	for o := l.object(); l.member(&o); {
+	for o := l.objectIfAny(); l.member(&o); {
 		switch string(l.key(&o)) {
 		case "name":
 			t.toolCalls++
@@ -165,11 +149,7 @@ func (t *Tap) bedrockCall(l *lexer, f *bedrockFacts) {
 // bedrockReasoning reads reasoning: a fragment of it, its signature, or all of it. What
 // is redacted is content too.
 func (t *Tap) bedrockReasoning(l *lexer, f *bedrockFacts) {
-	if l.ws() != '{' {
-		l.skip()
-		return
-	}
-	for o := l.object(); l.member(&o); {
+	for o := l.objectIfAny(); l.member(&o); {
 		switch string(l.key(&o)) {
 		case "text":
 			f.content = t.delta(l, reasoningOutput, f.index) || f.content
@@ -223,11 +203,7 @@ func (f *bedrockFigures) read(l *lexer) bool {
 
 // details reads what was written to the cache by its time to live.
 func (f *bedrockFigures) details(l *lexer) {
-	if l.ws() != '[' {
-		l.skip()
-		return
-	}
-	for a := l.array(); l.element(&a); {
+	for a := l.arrayIfAny(); l.element(&a); {
 		if l.ws() != '{' {
 			l.skip()
 			continue

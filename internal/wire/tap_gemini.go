@@ -88,11 +88,7 @@ func (t *Tap) geminiUsage(l *lexer, f *geminiFacts) {
 
 // geminiFeedback notes why a prompt was blocked: the answer is then that.
 func (t *Tap) geminiFeedback(l *lexer, f *geminiFacts) {
-	if l.ws() != '{' {
-		l.skip()
-		return
-	}
-	for o := l.object(); l.member(&o); {
+	for o := l.objectIfAny(); l.member(&o); {
 		if string(l.key(&o)) != "blockReason" {
 			l.skip()
 			continue
@@ -104,11 +100,7 @@ func (t *Tap) geminiFeedback(l *lexer, f *geminiFacts) {
 }
 
 func (t *Tap) geminiCandidates(l *lexer, f *geminiFacts) {
-	if l.ws() != '[' {
-		l.skip()
-		return
-	}
-	for a := l.array(); l.element(&a); {
+	for a := l.arrayIfAny(); l.element(&a); {
 		if l.ws() != '{' {
 			l.skip()
 			continue
@@ -157,11 +149,7 @@ func (l *lexer) geminiIndex() (index int64) {
 }
 
 func (t *Tap) geminiContent(l *lexer, f *geminiFacts, index int64) {
-	if l.ws() != '{' {
-		l.skip()
-		return
-	}
-	for o := l.object(); l.member(&o); {
+	for o := l.objectIfAny(); l.member(&o); {
 		if string(l.key(&o)) != "parts" || l.ws() != '[' {
 			l.skip()
 			continue
@@ -216,11 +204,7 @@ func (t *Tap) geminiPart(l *lexer, index int64) (some bool) {
 }
 
 func (t *Tap) geminiCall(l *lexer, index int64) {
-	if l.ws() != '{' {
-		l.skip()
-		return
-	}
-	for o := l.object(); l.member(&o); {
+	for o := l.objectIfAny(); l.member(&o); {
 		switch string(l.key(&o)) {
 		case "name":
 			t.delta(l, argumentOutput, index)
@@ -237,11 +221,7 @@ func (t *Tap) geminiCall(l *lexer, index int64) {
 // geminiGrounding counts the searches that the provider ran for the answer. What is
 // told again with the next event is the same.
 func (t *Tap) geminiGrounding(l *lexer) {
-	if l.ws() != '{' {
-		l.skip()
-		return
-	}
-	for o := l.object(); l.member(&o); {
+	for o := l.objectIfAny(); l.member(&o); {
 		if string(l.key(&o)) != "webSearchQueries" || l.ws() != '[' {
 			l.skip()
 			continue

@@ -67,11 +67,7 @@ func (c *openaiChunk) failure() *sluice.Error {
 
 // groq reads Groq's own member: usage stands there, or why the stream stopped.
 func (t *Tap) groq(l *lexer, c *openaiChunk) {
-	if l.ws() != '{' {
-		l.skip()
-		return
-	}
-	for o := l.object(); l.member(&o); {
+	for o := l.objectIfAny(); l.member(&o); {
 		switch string(l.key(&o)) {
 		case "usage":
 			var f openaiFigures
@@ -154,11 +150,7 @@ func (f *openaiFigures) odd(l *lexer, key []byte) {
 
 // bill reads Cohere's billed units.
 func (f *openaiFigures) bill(l *lexer) {
-	if l.ws() != '{' {
-		l.skip()
-		return
-	}
-	for o := l.object(); l.member(&o); {
+	for o := l.objectIfAny(); l.member(&o); {
 		switch string(l.key(&o)) {
 		case "input_tokens":
 			f.prompt, _ = l.figure()

@@ -101,11 +101,7 @@ func (t *Tap) openaiObject(l *lexer, c *openaiChunk) {
 }
 
 func (t *Tap) openaiChoices(l *lexer, c *openaiChunk) {
-	if l.ws() != '[' {
-		l.skip()
-		return
-	}
-	for a := l.array(); l.element(&a); {
+	for a := l.arrayIfAny(); l.element(&a); {
 		if l.ws() != '{' {
 			l.skip()
 			continue
@@ -220,11 +216,7 @@ func (t *Tap) thinkingParts(l *lexer, choice int64) (some bool) {
 		return t.delta(l, reasoningOutput, choice)
 	}
 	for a := l.array(); l.element(&a); {
-		if l.ws() != '{' {
-			l.skip()
-			continue
-		}
-		for o := l.object(); l.member(&o); {
+		for o := l.objectIfAny(); l.member(&o); {
 			if string(l.key(&o)) == "text" {
 				some = t.delta(l, reasoningOutput, choice) || some
 			} else {

@@ -96,11 +96,7 @@ func (t *Tap) responsesItem(f *responsesFacts) bool {
 // responsesMembers reads the members of an event, or of a whole response, which are
 // told apart by their names alone.
 func (t *Tap) responsesMembers(l *lexer, f *responsesFacts) {
-	if l.ws() != '{' {
-		l.skip()
-		return
-	}
-	for o := l.object(); l.member(&o); {
+	for o := l.objectIfAny(); l.member(&o); {
 		switch string(l.key(&o)) {
 		case "type":
 			f.kind = l.bytesOf()
@@ -136,11 +132,7 @@ func (t *Tap) responsesDelta(l *lexer, f *responsesFacts) {
 
 // item reads what kind an item of the output is.
 func (t *Tap) item(l *lexer, f *responsesFacts) {
-	if l.ws() != '{' {
-		l.skip()
-		return
-	}
-	for o := l.object(); l.member(&o); {
+	for o := l.objectIfAny(); l.member(&o); {
 		switch string(l.key(&o)) {
 		case "type":
 			f.item = bytes.Clone(l.bytesOf())
@@ -160,11 +152,7 @@ func (t *Tap) item(l *lexer, f *responsesFacts) {
 
 // keptEnvironment reads where a provider's shell ran.
 func (t *Tap) keptEnvironment(l *lexer) {
-	if l.ws() != '{' {
-		l.skip()
-		return
-	}
-	for o := l.object(); l.member(&o); {
+	for o := l.objectIfAny(); l.member(&o); {
 		if string(l.key(&o)) == "container_id" {
 			t.kept(l, route.StateContainer)
 		} else {
@@ -237,11 +225,7 @@ func (t *Tap) responseMember(l *lexer, f *responsesFacts, key string) {
 
 // reasonIn is the member "reason" of an object.
 func (l *lexer) reasonIn() (reason string) {
-	if l.ws() != '{' {
-		l.skip()
-		return ""
-	}
-	for o := l.object(); l.member(&o); {
+	for o := l.objectIfAny(); l.member(&o); {
 		if string(l.key(&o)) == "reason" {
 			reason = l.wordOr("")
 		} else {
@@ -278,11 +262,7 @@ func (t *Tap) responsesBody(l *lexer) *sluice.Error {
 
 // responsesOutput counts the items of a whole response.
 func (t *Tap) responsesOutput(l *lexer, in *responsesFacts) {
-	if l.ws() != '[' {
-		l.skip()
-		return
-	}
-	for a := l.array(); l.element(&a); {
+	for a := l.arrayIfAny(); l.element(&a); {
 		if l.ws() != '{' {
 			l.skip()
 			continue
@@ -318,11 +298,7 @@ func (t *Tap) wholeItem(l *lexer, in *responsesFacts) {
 
 // wholeParts counts the parts of an item's content.
 func (t *Tap) wholeParts(l *lexer, kind outputKind) {
-	if l.ws() != '[' {
-		l.skip()
-		return
-	}
-	for a := l.array(); l.element(&a); {
+	for a := l.arrayIfAny(); l.element(&a); {
 		if l.ws() != '{' {
 			l.skip()
 			continue

@@ -67,11 +67,7 @@ func (f *openaiFigures) take(l *lexer, v *int64) {
 }
 
 func (f *openaiFigures) details(l *lexer, input bool) {
-	if l.ws() != '{' {
-		l.skip()
-		return
-	}
-	for o := l.object(); l.member(&o); {
+	for o := l.objectIfAny(); l.member(&o); {
 		switch key := string(l.key(&o)); {
 		case key == "cached_tokens" && input:
 			if v, ok := l.figure(); ok {
@@ -208,11 +204,7 @@ func (f *anthropicFigures) merge(l *lexer) bool {
 }
 
 func (f *anthropicFigures) mergeDetails(l *lexer) {
-	if l.ws() != '{' {
-		l.skip()
-		return
-	}
-	for o := l.object(); l.member(&o); {
+	for o := l.objectIfAny(); l.member(&o); {
 		switch string(l.key(&o)) {
 		case "ephemeral_5m_input_tokens":
 			l.figureOr(&f.fiveMinutes)
