@@ -76,4 +76,3 @@ func (w Warned) and(others ...Warned) Warned {
 	}
 	return w
 }
-

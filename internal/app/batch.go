@@ -18,7 +18,7 @@ func mounts(f *batch.Face) []proxy.Mount {
 	out := make([]proxy.Mount, 0, len(routes))
 	for _, r := range routes {
 		out = append(out, proxy.Mount{
-			Pattern: r.Pattern, Operation: r.Operation, Dialect: r.Dialect, MaxBody: r.MaxBody,
+			Pattern: r.Pattern, Operation: r.Operation, Dialect: r.Dialect, MaxBody: r.MaxBody, Once: r.Once,
 			Serve: func(w http.ResponseWriter, q *http.Request, by proxy.Caller) error {
 				return r.Serve(w, q, batch.Caller(by))
 			},

@@ -8,6 +8,7 @@ import (
 	"sluice"
 	"sluice/internal/auth"
 	"sluice/internal/exchange"
+	"sluice/internal/idempotency"
 	"sluice/internal/jobs"
 	"sluice/internal/proxy"
 	"sluice/internal/route"
@@ -82,8 +83,8 @@ func (s lateJobs) PutChunk(ctx context.Context, t sluice.TenantID, id jobs.FileI
 }
 
 // SealFile implements jobs.Store.
-func (s lateJobs) SealFile(ctx context.Context, f jobs.File) error {
-	return lateDo(s, func(db *store.DB) error { return db.SealFile(ctx, f) })
+func (s lateJobs) SealFile(ctx context.Context, f jobs.File, once *idempotency.Once) error {
+	return lateDo(s, func(db *store.DB) error { return db.SealFile(ctx, f, once) })
 }
 
 // File implements jobs.Store.
@@ -107,8 +108,13 @@ func (s lateJobs) DropFile(ctx context.Context, t sluice.TenantID, id jobs.FileI
 }
 
 // PutJob implements jobs.Store.
-func (s lateJobs) PutJob(ctx context.Context, j *jobs.Job, b jobs.Bounds) error {
-	return lateDo(s, func(db *store.DB) error { return db.PutJob(ctx, j, b) })
+func (s lateJobs) PutJob(ctx context.Context, j *jobs.Job, p jobs.Put) error {
+	return lateDo(s, func(db *store.DB) error { return db.PutJob(ctx, j, p) })
+}
+
+// FreeMade implements jobs.Store.
+func (s lateJobs) FreeMade(ctx context.Context, h idempotency.Held) error {
+	return lateDo(s, func(db *store.DB) error { return db.FreeMade(ctx, h) })
 }
 
 // Job implements jobs.Store.

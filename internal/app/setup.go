@@ -139,9 +139,10 @@ func (a *App) setup(ctx context.Context) error {
 		return err
 	}
 	a.openDesk(a.answers.Run, table, log, snapshot.Batch)
-	face := batch.New(batch.Options{Desk: a.desk, PublicURL: settings.PublicURL})
+	keys := a.keepKeys(a.answers.Run, snapshot.Keys)
+	face := batch.New(batch.Options{Desk: a.desk, PublicURL: settings.PublicURL, Keys: keys})
 	a.proxy = proxy.New(proxy.Options{
-		Run: a.keepKeys(a.answers.Run, snapshot.Keys).Run, Identify: a.identify, Table: table, Look: a.gate.Look, Log: log,
+		Run: keys.Run, Identify: a.identify, Table: table, Look: a.gate.Look, Log: log,
 		Mounts: mounts(face), Later: later(face),
 		Ready:   a.ready.Load,
 		Panic:   hooks.Exchange().Panic,

@@ -9,6 +9,7 @@ import (
 
 	"sluice"
 	"sluice/internal/exchange"
+	"sluice/internal/idempotency"
 	"sluice/internal/jobs"
 )
 
@@ -23,7 +24,7 @@ const pollAfter = 2
 type pending struct {
 	ID       jobs.JobID `json:"id"`
 	Object   string     `json:"object"` // sluice.answer
-	Status   string     `json:"status"` // queued, in_progress or cancelling
+	Status   string     `json:"status"` // queued, in_progress, cancelling or, told again, ended
 	Model    string     `json:"model"`
 	Created  int64      `json:"created_at"`
 	Expires  *int64     `json:"expires_at"` // it is answered before, or not at all
@@ -36,6 +37,9 @@ type Deferred struct {
 	Location   string
 	RetryAfter int    // seconds
 	Body       []byte // that says so
+	// Replayed is the request that was made to be answered later under the same key; empty
+	// if this one has been.
+	Replayed sluice.RequestID
 }
 
 // Defer takes a request that is to be answered later: what it may not say of itself is the
@@ -56,20 +60,31 @@ func (f *Face) Defer(ctx context.Context, r *exchange.Request) (Deferred, error)
 	}
 	op, header := r.Head.Op, r.Header.Clone()
 	header.Del("Prefer")
+	by := Caller{ID: r.ID, Principal: p, Key: header.Get(idempotency.Header)}
+	header.Del(idempotency.Header) // it is this request's, not that of what runs
+	once := f.once(&by, op.String(), "later", r.Head.Model, string(r.Body))
 	j, err := f.o.Desk.Submit(ctx, jobs.NewJob{
 		Kind: jobs.Async, Caller: p, Terms: jobs.Terms{Task: r.Task, Labels: r.Labels, Risk: r.Risk, Header: header, Run: p.Run, Cache: r.Cache},
-		Endpoint: "/v1" + op.Path(), Op: op, Input: v.ID, Keep: answersKept,
+		Endpoint: "/v1" + op.Path(), Op: op, Input: v.ID, Keep: answersKept, Once: once,
 	})
 	if err != nil {
 		_ = f.o.Desk.DeleteFile(ctx, p.Tenant, v.ID) // else its time comes
+	}
+	was, first, err := f.firstJob(ctx, &by, once, err)
+	if err != nil {
 		return Deferred{}, err
+	}
+	out := Deferred{RetryAfter: pollAfter}
+	if first != nil {
+		j, out.Replayed = *was, first.Request
 	}
 	at := f.pendingOf(&j)
 	var b body
 	if err := write(&b, http.StatusAccepted, at); err != nil {
 		return Deferred{}, err
 	}
-	return Deferred{Location: at.Location, RetryAfter: pollAfter, Body: b.Bytes()}, nil
+	out.Location, out.Body = at.Location, b.Bytes()
+	return out, nil
 }
 
 // answersKept is how long an answer that came later is kept.
@@ -87,6 +102,8 @@ func (f *Face) pendingOf(j *jobs.Job) pending {
 		Location: f.o.PublicURL + answerPath + string(j.ID), Finish: unix(f.o.Desk.Progress(j).Finish),
 	}
 	switch {
+	case j.State.Ended():
+		p.Status, p.Finish = "ended", nil
 	case j.State == jobs.Cancelling:
 		p.Status = "cancelling"
 	case j.State == jobs.Validating || j.Counts.Waiting > 0:

@@ -21,6 +21,13 @@
 // has been read, so that no more than one of them is in memory. Contents and results go
 // from the store to the connection likewise.
 //
+// # Keys
+//
+// What makes something, an upload, a batch or a request that is answered later, makes it
+// once for an Idempotency-Key: the store keeps the key in the transaction that makes it
+// (idempotency.Once). Since that is the last thing that a request does, its body has been
+// read by then and is known by its digest; what was written of it for nothing is dropped.
+//
 // # Walls
 //
 // What is another tenant's, what is another project's, what is of another kind and what

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sluice"
+	"sluice/internal/idempotency"
 	"sluice/internal/jobs"
 	"sluice/internal/wire"
 )
@@ -27,6 +28,7 @@ type Caller struct {
 	Task      string
 	Labels    []sluice.Label
 	Risk      sluice.Risk
+	Key       string // of what is to be made once, checked; empty is none
 }
 
 // Route is one path that the face serves.
@@ -35,6 +37,7 @@ type Route struct {
 	Operation string // its word in logs and metrics
 	Dialect   wire.Dialect
 	MaxBody   int64 // bytes
+	Once      bool  // an Idempotency-Key has an effect: it makes something
 	Serve     func(w http.ResponseWriter, r *http.Request, by Caller) error
 }
 
@@ -45,6 +48,8 @@ type Options struct {
 	// begins the results_url of message batches. Empty makes those paths, which client
 	// libraries resolve against their own base URL.
 	PublicURL string
+	// Keys is where keys come from; nil makes everything anew.
+	Keys *idempotency.Keeper
 }
 
 // Face serves files and batches.
@@ -56,30 +61,32 @@ func New(o Options) *Face {
 	return &Face{o}
 }
 
+// The words of what it serves.
+const ofFiles, ofBatches, ofMessages, ofAnswers = "files", "batches", "message_batches", "answers"
+
 // Routes is what it serves.
 func (f *Face) Routes() []Route {
-	const files, batches, messages, answers = "files", "batches", "message_batches", "answers"
 	return []Route{
-		{"POST /v1/files", files, wire.OpenAI, maxUpload, f.upload},
-		{"GET /v1/files", files, wire.OpenAI, maxSmall, f.listFiles},
-		{"GET /v1/files/{id}", files, wire.OpenAI, maxSmall, f.showFile},
-		{"DELETE /v1/files/{id}", files, wire.OpenAI, maxSmall, f.deleteFile},
-		{"GET /v1/files/{id}/content", files, wire.OpenAI, maxSmall, f.content},
+		{"POST /v1/files", ofFiles, wire.OpenAI, maxUpload, true, f.upload},
+		{"GET /v1/files", ofFiles, wire.OpenAI, maxSmall, false, f.listFiles},
+		{"GET /v1/files/{id}", ofFiles, wire.OpenAI, maxSmall, false, f.showFile},
+		{"DELETE /v1/files/{id}", ofFiles, wire.OpenAI, maxSmall, false, f.deleteFile},
+		{"GET /v1/files/{id}/content", ofFiles, wire.OpenAI, maxSmall, false, f.content},
 
-		{"POST /v1/batches", batches, wire.OpenAI, maxSmall, f.createBatch},
-		{"GET /v1/batches", batches, wire.OpenAI, maxSmall, f.listBatches},
-		{"GET /v1/batches/{id}", batches, wire.OpenAI, maxSmall, f.showBatch},
-		{"POST /v1/batches/{id}/cancel", batches, wire.OpenAI, maxSmall, f.cancelBatch},
+		{"POST /v1/batches", ofBatches, wire.OpenAI, maxSmall, true, f.createBatch},
+		{"GET /v1/batches", ofBatches, wire.OpenAI, maxSmall, false, f.listBatches},
+		{"GET /v1/batches/{id}", ofBatches, wire.OpenAI, maxSmall, false, f.showBatch},
+		{"POST /v1/batches/{id}/cancel", ofBatches, wire.OpenAI, maxSmall, false, f.cancelBatch},
 
-		{"POST /v1/messages/batches", messages, wire.Anthropic, maxMessages, f.createMessages},
-		{"GET /v1/messages/batches", messages, wire.Anthropic, maxSmall, f.listMessages},
-		{"GET /v1/messages/batches/{id}", messages, wire.Anthropic, maxSmall, f.showMessages},
-		{"DELETE /v1/messages/batches/{id}", messages, wire.Anthropic, maxSmall, f.deleteMessages},
-		{"POST /v1/messages/batches/{id}/cancel", messages, wire.Anthropic, maxSmall, f.cancelMessages},
-		{"GET /v1/messages/batches/{id}/results", messages, wire.Anthropic, maxSmall, f.results},
+		{"POST /v1/messages/batches", ofMessages, wire.Anthropic, maxMessages, true, f.createMessages},
+		{"GET /v1/messages/batches", ofMessages, wire.Anthropic, maxSmall, false, f.listMessages},
+		{"GET /v1/messages/batches/{id}", ofMessages, wire.Anthropic, maxSmall, false, f.showMessages},
+		{"DELETE /v1/messages/batches/{id}", ofMessages, wire.Anthropic, maxSmall, false, f.deleteMessages},
+		{"POST /v1/messages/batches/{id}/cancel", ofMessages, wire.Anthropic, maxSmall, false, f.cancelMessages},
+		{"GET /v1/messages/batches/{id}/results", ofMessages, wire.Anthropic, maxSmall, false, f.results},
 
-		{"GET " + answerPath + "{id}", answers, "", maxSmall, f.showAnswer},
-		{"DELETE " + answerPath + "{id}", answers, "", maxSmall, f.dropAnswer},
+		{"GET " + answerPath + "{id}", ofAnswers, "", maxSmall, false, f.showAnswer},
+		{"DELETE " + answerPath + "{id}", ofAnswers, "", maxSmall, false, f.dropAnswer},
 	}
 }
 

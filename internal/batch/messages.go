@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"crypto/sha256"
 	"errors"
 	"io"
 	"net/http"
@@ -35,19 +36,28 @@ func (f *Face) createMessages(w http.ResponseWriter, r *http.Request, by Caller)
 		return err
 	}
 	defer lines.Abort(r.Context())
-	if err := unroll(r, lines); err != nil {
+	digest := sha256.New()
+	if err := unroll(r, io.TeeReader(r.Body, digest), lines); err != nil {
 		return err
 	}
 	v, err := lines.Commit(r.Context())
 	if err != nil {
 		return err
 	}
+	once := f.once(&by, ofMessages, sum(digest))
 	j, err := f.o.Desk.Submit(r.Context(), jobs.NewJob{
-		Kind: jobs.MessageBatch, Caller: p, Terms: with, Endpoint: "/v1" + wire.Messages.Path(), Op: wire.Messages, Input: v.ID, Window: messagesWindow,
+		Kind: jobs.MessageBatch, Caller: p, Terms: with, Endpoint: "/v1" + wire.Messages.Path(), Op: wire.Messages, Input: v.ID, Window: messagesWindow, Once: once,
 	})
 	if err != nil {
 		_ = f.o.Desk.DeleteFile(r.Context(), p.Tenant, v.ID) // else its time comes
+	}
+	was, first, err := f.firstJob(r.Context(), &by, once, err)
+	if err != nil {
 		return err
+	}
+	if first != nil {
+		again(w.Header(), first.Request)
+		j = *was
 	}
 	return f.writeMessages(w, &j)
 }
@@ -56,8 +66,8 @@ func (f *Face) createMessages(w http.ResponseWriter, r *http.Request, by Caller)
 const inputKept = 3 * 24 * time.Hour
 
 // unroll writes each member of the body's list of requests as a line.
-func unroll(r *http.Request, lines *jobs.Writer) error {
-	in := &measured{from: r.Body}
+func unroll(r *http.Request, body io.Reader, lines *jobs.Writer) error {
+	in := &measured{from: body}
 	d := jsontext.NewDecoder(in)
 	if t, err := d.ReadToken(); err != nil || t.Kind() != '{' {
 		return badBody(err, in, "")

@@ -1,6 +1,8 @@
 package batch
 
 import (
+	"crypto/sha256"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -56,7 +58,8 @@ type newBatch struct {
 
 func (f *Face) createBatch(w http.ResponseWriter, r *http.Request, by Caller) error {
 	var in newBatch
-	if err := readJSON(r.Body, &in); err != nil {
+	digest := sha256.New()
+	if err := readJSON(io.TeeReader(r.Body, digest), &in); err != nil {
 		return err
 	}
 	n := jobs.NewJob{Kind: jobs.OpenAIBatch, Caller: by.Principal, Endpoint: in.Endpoint, Metadata: in.Metadata}
@@ -80,10 +83,15 @@ func (f *Face) createBatch(w http.ResponseWriter, r *http.Request, by Caller) er
 	if v.Purpose != jobs.PurposeBatch {
 		return sluice.Invalid("input_file_id", "names a file whose purpose is %s, not batch", v.Purpose)
 	}
-	n.Input = v.ID
+	n.Input, n.Once = v.ID, f.once(&by, ofBatches, sum(digest))
 	j, err := f.o.Desk.Submit(r.Context(), n)
+	was, first, err := f.firstJob(r.Context(), &by, n.Once, err)
 	if err != nil {
 		return err
+	}
+	if first != nil {
+		again(w.Header(), first.Request)
+		j = *was
 	}
 	return f.writeBatch(w, &j)
 }

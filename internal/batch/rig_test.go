@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 
 	"sluice"
 	"sluice/internal/exchange"
+	"sluice/internal/idempotency"
 	"sluice/internal/jobs"
 	"sluice/internal/route"
 	"sluice/internal/store"
@@ -35,6 +37,7 @@ type rig struct {
 	mux    *http.ServeMux
 	db     *store.DB
 	bounds jobs.Bounds
+	keyed  atomic.Int64 // requests with a key
 }
 
 // answers is a runner: a text "fail" in a request is 400, "wait" runs until its context
@@ -64,7 +67,10 @@ func newRig(t *testing.T, bounds jobs.Bounds) *rig {
 	r := &rig{t: t, mux: http.NewServeMux(), db: db, bounds: bounds}
 	t.Cleanup(func() { db.Close() })
 	r.desk = r.second()
-	r.face = New(Options{Desk: r.desk})
+	keys := idempotency.New(idempotency.Options{Store: db})
+	keys.Start()
+	t.Cleanup(keys.Close)
+	r.face = New(Options{Desk: r.desk, Keys: keys})
 	for _, route := range r.face.Routes() {
 		r.mux.HandleFunc(route.Pattern, func(w http.ResponseWriter, q *http.Request) { r.serve(&route, w, q) })
 	}
@@ -93,6 +99,9 @@ func (r *rig) second() *jobs.Desk {
 // serve is what the proxy does for a mount, as far as it matters here.
 func (r *rig) serve(route *Route, w http.ResponseWriter, q *http.Request) {
 	by := Caller{ID: "req_1", Dialect: route.Dialect}
+	if by.Key = q.Header.Get(idempotency.Header); by.Key != "" {
+		by.ID = sluice.RequestID(fmt.Sprint("req_k", r.keyed.Add(1)))
+	}
 	tenant, project, _ := strings.Cut(q.Header.Get("Authorization"), "/")
 	by.Principal = sluice.Principal{Tenant: sluice.TenantID(tenant), Project: sluice.ProjectID(project), Key: "k"}
 	if by.Dialect == "" {

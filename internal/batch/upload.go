@@ -1,8 +1,10 @@
 package batch
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"hash"
 	"io"
 	"mime"
 	"mime/multipart"
@@ -12,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"sluice"
+	"sluice/internal/idempotency"
 	"sluice/internal/jobs"
 )
 
@@ -38,6 +41,14 @@ func (f *Face) upload(w http.ResponseWriter, r *http.Request, by Caller) error {
 		return err
 	}
 	v, err := u.commit()
+	first, err := f.o.Keys.First(u.once, err)
+	if first != nil {
+		v, err = f.o.Desk.File(r.Context(), by.Principal.Tenant, jobs.FileID(first.Made))
+		if notFound(err) {
+			return first.Gone()
+		}
+		again(w.Header(), first.Request)
+	}
 	if err != nil {
 		return err
 	}
@@ -50,6 +61,8 @@ type upload struct {
 	r    *http.Request
 	by   *Caller
 	file *jobs.Writer
+	sum  hash.Hash         // of its content, where there is a key; else nil
+	once *idempotency.Once // its key; nil without one
 
 	purpose string
 	expires *expiry
@@ -104,7 +117,11 @@ func (u *upload) content(part *multipart.Part) error {
 	if err != nil {
 		return err
 	}
-	return copyTo(u.r, u.file, part)
+	if u.by.Key == "" {
+		return copyTo(u.r, u.file, part)
+	}
+	u.sum = sha256.New()
+	return copyTo(u.r, u.file, io.TeeReader(part, u.sum))
 }
 
 func control(r rune) bool { return r < ' ' || r == 0x7f }
@@ -193,6 +210,10 @@ func (u *upload) commit() (jobs.File, error) {
 		return jobs.File{}, err
 	}
 	u.file.Keep = keep
+	if u.sum != nil {
+		u.once = u.f.once(u.by, ofFiles, u.file.Name, u.purpose, keep.String(), sum(u.sum))
+		u.file.Once = u.once
+	}
 	return u.file.Commit(u.r.Context())
 }
 

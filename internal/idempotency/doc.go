@@ -30,6 +30,13 @@
 // store fails. sluice-dropped says so, of a stream in a comment where its head has gone;
 // where the store fails at the very end of a stream only the metric does.
 //
+// # What is made
+//
+// A request that makes something in a store, such as a batch, has no answer that could be
+// lost between its making and its keeping: its key is kept in the same transaction, as a
+// reference ([Once]). There is no lease then, and [Keeper.First] says what an earlier
+// request with the key has made, or refuses as above.
+//
 // # Leases
 //
 // A claim is good for [Lease], and renewed by this package's goroutine while its request

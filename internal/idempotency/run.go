@@ -3,8 +3,6 @@ package idempotency
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
 	"mime"
 	"net/http"
 	"slices"
@@ -71,19 +69,27 @@ func (k *Keeper) Run(ctx context.Context, r *exchange.Request, c exchange.Client
 		return k.lead(ctx, r, c, claim)
 	case found.Print != claim.Print:
 		k.o.Told(Mismatch)
-		return k.o.Record.Refuse(r, c, &sluice.Error{
-			Kind: sluice.KindConflict, Reason: sluice.IdempotencyMismatch, Param: named,
-			Msg: "is that of another request, " + string(found.Request) + ", whose body was another", Hint: "use a key for one request alone",
-		})
+		return k.o.Record.Refuse(r, c, mismatch(found))
 	case found.Answer == nil:
 		k.o.Told(InFlight)
-		return k.o.Record.Refuse(r, c, &sluice.Error{
-			Kind: sluice.KindConflict, Reason: sluice.IdempotencyInFlight, Param: named,
-			Msg: "is that of request " + string(found.Request) + ", which is still running", Hint: "wait for it, and send the same again",
-			RetryAfter: pause(now.Sub(found.Begun)),
-		})
+		return k.o.Record.Refuse(r, c, inFlight(found, now))
 	}
 	return k.replay(ctx, r, c, key, found)
+}
+
+func mismatch(f *Found) *sluice.Error {
+	return &sluice.Error{
+		Kind: sluice.KindConflict, Reason: sluice.IdempotencyMismatch, Param: named,
+		Msg: "is that of another request, " + string(f.Request) + ", whose body was another", Hint: "use a key for one request alone",
+	}
+}
+
+func inFlight(f *Found, now time.Time) *sluice.Error {
+	return &sluice.Error{
+		Kind: sluice.KindConflict, Reason: sluice.IdempotencyInFlight, Param: named,
+		Msg: "is that of request " + string(f.Request) + ", which is still running", Hint: "wait for it, and send the same again",
+		RetryAfter: pause(now.Sub(f.Begun)),
+	}
 }
 
 // pause is when to ask again for an answer that somebody has waited for so long: as long
@@ -94,16 +100,8 @@ func pause(waited time.Duration) time.Duration {
 
 // printOf is the print of a request: two have the same if they ask for the same.
 func printOf(r *exchange.Request) Print {
-	h := sha256.New()
-	text := func(s string) {
-		var n [8]byte
-		binary.BigEndian.PutUint64(n[:], uint64(len(s)))
-		_, _ = h.Write(n[:])
-		_, _ = h.Write([]byte(s))
-	}
-	text(r.Head.Op.String())
-	text(r.Head.Model) // it may stand in the path, as the next
-	text(map[bool]string{false: "whole", true: "stream"}[r.Head.Stream])
+	form := map[bool]string{false: "whole", true: "stream"}[r.Head.Stream]
+	h := hashOf(r.Head.Op.String(), r.Head.Model, form) // the model and the form may stand in the path
 	body := r.Body
 	if r.Head.Op.Form() {
 		_, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))

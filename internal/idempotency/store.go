@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"hash"
+	"io"
 	"time"
 
 	"sluice"
@@ -38,14 +40,22 @@ func parse[H ~[sha256.Size]byte](s string) (h H, err error) {
 
 // MarkOf is the mark of a key. No two are alike.
 func MarkOf(t sluice.TenantID, operation, key string) Mark {
+	return Mark(hashOf(string(t), operation, key).Sum(nil))
+}
+
+// PrintOf is the print of what its parts say.
+func PrintOf(parts ...string) Print { return Print(hashOf(parts...).Sum(nil)) }
+
+// hashOf hashes texts, each behind its length.
+func hashOf(parts ...string) hash.Hash {
 	h := sha256.New()
-	for _, s := range [...]string{string(t), operation, key} {
+	for _, s := range parts {
 		var n [8]byte
 		binary.BigEndian.PutUint64(n[:], uint64(len(s)))
 		_, _ = h.Write(n[:])
-		_, _ = h.Write([]byte(s))
+		_, _ = io.WriteString(h, s)
 	}
-	return Mark(h.Sum(nil))
+	return h
 }
 
 // Claim asks for a key.

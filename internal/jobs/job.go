@@ -6,6 +6,7 @@ import (
 
 	"sluice"
 	"sluice/internal/exchange"
+	"sluice/internal/idempotency"
 	"sluice/internal/wire"
 )
 
@@ -106,6 +107,7 @@ type NewJob struct {
 	Window   time.Duration // 0 is Bounds.Window
 	Keep     time.Duration // of results; 0 is Bounds.KeepResults
 	Metadata map[string]string
+	Once     *idempotency.Once // its key, whose Made is the job's to say; nil has none
 }
 
 // JobQuery asks for a page of a tenant's jobs, newest first.

@@ -182,7 +182,7 @@ func TestLinesHaveOneEnd(t *testing.T) {
 func (h *history) put(t *rapid.T) {
 	ctx := context.Background()
 	j := &jobs.Job{ID: h.id, Caller: sluice.Principal{Tenant: sluice.TenantID(h.id)}, Created: h.now, Deadline: h.now.Add(time.Hour)}
-	must(t, h.db.PutJob(ctx, j, jobs.DefaultBounds()))
+	must(t, h.db.PutJob(ctx, j, jobs.Put{Bounds: jobs.DefaultBounds()}))
 	fence, _, err := h.db.LeaseJob(ctx, h.id, "put", h.now, h.now.Add(time.Second))
 	must(t, err)
 	lines := make([]jobs.Line, h.lines)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"sluice"
+	"sluice/internal/idempotency"
 )
 
 // Store keeps files, jobs and lines. Every method but Sweep is one transaction: all of it
@@ -25,8 +26,9 @@ type FileStore interface {
 	// tenant's files may have together; 0 is no bound.
 	PutChunk(ctx context.Context, t sluice.TenantID, id FileID, n int, body []byte, bound int64) error
 	// SealFile ends the writing of a file, whose name, purpose, expiry and readiness are as
-	// f says.
-	SealFile(ctx context.Context, f File) error
+	// f says. A key of once (nil for none) is kept with it; *idempotency.Taken if another
+	// request has that.
+	SealFile(ctx context.Context, f File, once *idempotency.Once) error
 	File(ctx context.Context, t sluice.TenantID, id FileID) (File, error)
 	// Files are those that are ready and neither hidden nor over at now; one more than
 	// q.Limit tells that there is another page.
@@ -38,8 +40,10 @@ type FileStore interface {
 
 // JobStore keeps jobs.
 type JobStore interface {
-	// PutJob adds a job, unless its tenant has b.TenantJobs that have not ended.
-	PutJob(ctx context.Context, j *Job, b Bounds) error
+	// PutJob adds a job, unless its tenant has p.Bounds.TenantJobs that have not ended.
+	PutJob(ctx context.Context, j *Job, p Put) error
+	// FreeMade gives back the key of a job that is forgotten.
+	FreeMade(ctx context.Context, h idempotency.Held) error
 	// Job reads one; an empty tenant reads anybody's.
 	Job(ctx context.Context, t sluice.TenantID, id JobID) (Job, error)
 	// Jobs are a page; one more than q.Limit tells that there is another.
@@ -59,6 +63,16 @@ type JobStore interface {
 	DropJob(ctx context.Context, t sluice.TenantID, id JobID) error
 	// Sweep deletes a bounded number of what is over, and returns how many that were.
 	Sweep(ctx context.Context, s Sweep) (deleted int, err error)
+}
+
+// Put says how a job is added.
+type Put struct {
+	Bounds Bounds
+	Once   *idempotency.Once // its key, which is kept as SealFile does; nil has none
+	// Owner has its steps until a time, as by LeaseJob, before anybody else can see it;
+	// empty gives them to nobody.
+	Owner string
+	Until time.Time
 }
 
 // Sweep says what is over.

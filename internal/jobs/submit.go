@@ -8,11 +8,13 @@ import (
 	"unicode/utf8"
 
 	"sluice"
+	"sluice/internal/idempotency"
 	"sluice/internal/wire"
 )
 
 // Submit takes a job. One whose kind is checked before it returns is in progress then, or
-// an error says which line is wrong and nothing is left of it.
+// an error says which line is wrong and nothing is left of it. *idempotency.Taken is that
+// another request has its key.
 func (d *Desk) Submit(ctx context.Context, n NewJob) (Job, error) {
 	b := d.bounds()
 	j, err := d.newJob(&n, b)
@@ -22,12 +24,16 @@ func (d *Desk) Submit(ctx context.Context, n NewJob) (Job, error) {
 	if _, err := d.File(ctx, j.Caller.Tenant, j.Input); err != nil {
 		return Job{}, err
 	}
-	if err := d.o.Store.PutJob(ctx, &j, *b); err != nil {
+	put := Put{Bounds: *b, Once: made(n.Once, string(j.ID))}
+	if j.Kind.inline() {
+		put.Owner, put.Until = d.worker+"/"+string(j.ID), d.now().Add(b.Lease)
+	}
+	if err := d.o.Store.PutJob(ctx, &j, put); err != nil {
 		return Job{}, err
 	}
 	if j.Kind.inline() {
-		if err := d.checkNow(ctx, &j); err != nil {
-			d.forget(ctx, &j)
+		if err := d.checkNow(ctx, &j, put.Owner); err != nil {
+			d.forget(ctx, &j, n.Once)
 			return Job{}, err
 		}
 	}
@@ -86,8 +92,7 @@ func checkMetadata(m map[string]string) error {
 }
 
 // checkNow checks the input of a job before its client is answered.
-func (d *Desk) checkNow(ctx context.Context, j *Job) error {
-	owner := d.worker + "/" + string(j.ID)
+func (d *Desk) checkNow(ctx context.Context, j *Job, owner string) error {
 	fence, ok, err := d.o.Store.LeaseJob(ctx, j.ID, owner, d.now(), d.now().Add(d.bounds().Lease))
 	if err != nil || !ok {
 		return busy(err)
@@ -115,8 +120,11 @@ func busy(err error) error {
 }
 
 // forget deletes a job whose client is told that there is none.
-func (d *Desk) forget(ctx context.Context, j *Job) {
+func (d *Desk) forget(ctx context.Context, j *Job, once *idempotency.Once) {
 	ctx = context.WithoutCancel(ctx)
+	if once != nil {
+		_ = d.o.Store.FreeMade(ctx, once.Held()) // else it says, until its time, that the batch has been deleted
+	}
 	if !j.State.Ended() {
 		was := j.State
 		j.State, j.Ended, j.ResultsExpire = Failed, d.now(), d.now()

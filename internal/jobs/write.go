@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sluice"
+	"sluice/internal/idempotency"
 )
 
 // Writer writes one file, a chunk at a time. It belongs to one goroutine. What is not
@@ -15,7 +16,8 @@ type Writer struct {
 	// What of the file may be said until Commit: a form may have it behind the content.
 	Name    string
 	Purpose string
-	Keep    time.Duration // 0 is Bounds.KeepFiles; negative is for ever
+	Keep    time.Duration     // 0 is Bounds.KeepFiles; negative is for ever
+	Once    *idempotency.Once // its key, whose Made is the file's to say; nil has none
 
 	d     *Desk
 	f     File
@@ -118,11 +120,21 @@ func (w *Writer) seal(ctx context.Context, ready bool) (File, error) {
 	case w.Keep == 0:
 		w.f.Expires = w.f.Created.Add(w.d.bounds().KeepFiles)
 	}
-	if w.err = w.d.o.Store.SealFile(ctx, w.f); w.err != nil {
+	if w.err = w.d.o.Store.SealFile(ctx, w.f, made(w.Once, string(w.f.ID))); w.err != nil {
 		return File{}, w.err
 	}
 	w.ended, w.buf = ready, nil
 	return w.f, nil
+}
+
+// made is a key with what was made under it.
+func made(o *idempotency.Once, id string) *idempotency.Once {
+	if o == nil {
+		return nil
+	}
+	with := *o
+	with.Made = id
+	return &with
 }
 
 // Abort drops what has been written, if it has not been committed. What of it cannot be

@@ -29,8 +29,8 @@
 // sluice-run-limits and sluice-session are obeyed or refused with 400 or 403, and so is
 // one that is misspelt or comes twice. docs/headers.md has all of them.
 // An Idempotency-Key is checked here and obeyed by what stands in front of the exchange
-// (package idempotency); on what other faces serve it has no effect, which sluice-dropped
-// says.
+// (package idempotency), and by those mounts and Later that make something; on what other
+// mounts serve it has no effect, which sluice-dropped says.
 //
 // # Connections
 //

@@ -7,7 +7,6 @@ import (
 
 	"sluice"
 	"sluice/internal/exchange"
-	"sluice/internal/idempotency"
 	"sluice/internal/wire"
 )
 
@@ -19,6 +18,8 @@ type Deferred struct {
 	Location   string
 	RetryAfter int    // seconds until a look at it may be worth it
 	Body       []byte // JSON that says so
+	// Replayed is the request that was taken under the same key; empty if this one was.
+	Replayed sluice.RequestID
 }
 
 // later takes a request whose client prefers its answer to come later; false if it does
@@ -38,7 +39,7 @@ func (c *call) later(req *exchange.Request) bool {
 		c.reject(e)
 		return true
 	}
-	for _, name := range []string{idempotency.Header, hClass, hMaxWait, hSession} {
+	for _, name := range []string{hClass, hMaxWait, hSession} {
 		if len(c.r.Header[name]) > 0 && !strings.Contains(c.dropping, strings.ToLower(name)) {
 			c.drop(strings.ToLower(name))
 		}
@@ -53,6 +54,9 @@ func (c *call) later(req *exchange.Request) bool {
 	h.Set("Location", d.Location)
 	h.Set("Preference-Applied", respondAsync)
 	h.Set("Retry-After", strconv.Itoa(d.RetryAfter))
+	if d.Replayed != "" {
+		h[hReplayed], h[hOriginal] = []string{"true"}, []string{string(d.Replayed)}
+	}
 	out.WriteHeader(http.StatusAccepted)
 	if _, err := out.Write(d.Body); err != nil {
 		c.reject(err)

@@ -20,6 +20,7 @@ type Mount struct {
 	Operation string       // the request's word in logs, metrics and the ledger
 	Dialect   wire.Dialect // empty: as the request's headers tell, like that of /v1/models
 	MaxBody   int64        // bytes of the body, which is not read ahead; 0 takes Options.MaxBody
+	Once      bool         // it obeys an Idempotency-Key; else that has no effect
 	// Serve answers the request, or returns why not: a *sluice.Error is told as it is,
 	// any other is internal. What it writes is sent part by part, each under a deadline;
 	// an error after that aborts the connection.
@@ -35,6 +36,7 @@ type Caller struct {
 	Task      string
 	Labels    []sluice.Label
 	Risk      sluice.Risk
+	Key       string // the Idempotency-Key, of a Mount that obeys it; empty is none
 }
 
 // mount adds what other faces serve. Methods that a path does not have are refused in
@@ -91,7 +93,7 @@ func (c *call) serveMount(m *Mount) {
 	if !c.known() {
 		return
 	}
-	by, err := c.caller()
+	by, err := c.caller(m)
 	if err != nil {
 		c.reject(err)
 		return
@@ -115,16 +117,21 @@ func (c *call) serveMount(m *Mount) {
 }
 
 // caller reads the gateway's own headers as far as they have an effect here.
-func (c *call) caller() (Caller, error) {
+func (c *call) caller(m *Mount) (Caller, error) {
 	h := c.r.Header
 	by := Caller{ID: c.sink.id, Principal: c.principal, Dialect: c.dialect}
 	if err := understood(h); err != nil {
 		return by, err
 	}
-	if len(h[idempotency.Header]) > 0 {
+	err := idempotency.Check(h[idempotency.Header])
+	switch {
+	case err != nil && m.Once:
+		return by, err
+	case m.Once:
+		by.Key = h.Get(idempotency.Header)
+	case len(h[idempotency.Header]) > 0:
 		c.drop("idempotency-key")
 	}
-	var err error
 	if by.Risk, err = c.risk(); err != nil {
 		return by, err
 	}

@@ -36,7 +36,7 @@ func TestMount(t *testing.T) {
 			return errors.Join(errors.New("wrapped"), err)
 		}
 		w.WriteHeader(http.StatusCreated)
-		_, err = io.WriteString(w, string(by.Principal.Tenant)+" "+by.Task+" "+r.PathValue("id")+" "+string(b))
+		_, err = io.WriteString(w, string(by.Principal.Tenant)+" "+by.Task+" "+r.PathValue("id")+" "+string(b)+by.Key)
 		return err
 	}
 	gone := func(http.ResponseWriter, *http.Request, Caller) error {
@@ -51,6 +51,7 @@ func TestMount(t *testing.T) {
 		o.Mounts = []Mount{
 			{Pattern: "POST /v1/things/{id}", Operation: "things", Dialect: wire.OpenAI, MaxBody: 100, Serve: do},
 			{Pattern: "POST /v1/messages/things", Operation: "things", Dialect: wire.Anthropic, Serve: do},
+			{Pattern: "POST /v1/made/{id}", Operation: "things", Dialect: wire.OpenAI, Once: true, Serve: do},
 		}
 	}}, func(t *testing.T, r *rig) {
 		for _, tt := range []struct {
@@ -83,6 +84,9 @@ func TestMount(t *testing.T) {
 			{name: "a wish has none", header: "Sluice-Cache", value: "bypass", body: strings.NewReader("x"), serve: echo, status: 201, dropped: "sluice-cache", word: "things"},
 			{name: "a preference has none", header: "Prefer", value: "respond-async", body: strings.NewReader("x"), serve: echo, status: 201, dropped: "prefer", word: "things"},
 			{name: "a run is none of its steps", header: "Sluice-Run", value: "r", body: strings.NewReader("x"), serve: echo, status: 201, dropped: "sluice-run", word: "things"},
+			{name: "an idempotency key has none", header: "Idempotency-Key", value: "k7", body: strings.NewReader("x"), serve: echo, status: 201, want: "seven x", dropped: "idempotency-key", word: "things"},
+			{name: "it has one where it makes something", path: "/v1/made/one", header: "Idempotency-Key", value: "k7", body: strings.NewReader("x"), serve: echo, status: 201, want: "one xk7", word: "things"},
+			{name: "and must be one there", path: "/v1/made/one", header: "Idempotency-Key", value: "a b", serve: echo, status: 400, want: "idempotency-key has", reason: sluice.InvalidRequest, word: "things"},
 			{name: "no key", header: "Authorization", serve: echo, status: 401, reason: sluice.Unauthenticated, word: "things"},
 			{name: "another method", method: "DELETE", serve: echo, status: 405, want: "use POST", reason: sluice.MethodNotAllowed, word: "models"},
 			{name: "cut short", serve: half, status: 0, reason: sluice.InternalError, word: "things"},

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sluice"
+	"sluice/internal/idempotency"
 	"sluice/internal/jobs"
 )
 
@@ -106,12 +107,18 @@ func changedBy(r sql.Result, err error) (int64, error) {
 }
 
 // SealFile ends the writing of a file.
-func (db *DB) SealFile(ctx context.Context, f jobs.File) error {
-	n, err := changedBy(db.write.ExecContext(ctx, "UPDATE files SET name = $3, purpose = $4, expires_us = $5, ready = $6 WHERE tenant = $1 AND id = $2 AND ready = 0",
-		string(f.Tenant), string(f.ID), plainText(f.Name), plainText(f.Purpose), microsOf(f.Expires), flag(f.Ready)))
-	if err == nil && n == 0 {
-		err = missing("file_id", "file")
-	}
+func (db *DB) SealFile(ctx context.Context, f jobs.File, once *idempotency.Once) error {
+	err := db.tx(ctx, func(tx *sql.Tx) error {
+		if err := takeOnce(ctx, tx, once); err != nil {
+			return err
+		}
+		n, err := changedBy(tx.ExecContext(ctx, "UPDATE files SET name = $3, purpose = $4, expires_us = $5, ready = $6 WHERE tenant = $1 AND id = $2 AND ready = 0",
+			string(f.Tenant), string(f.ID), plainText(f.Name), plainText(f.Purpose), microsOf(f.Expires), flag(f.Ready)))
+		if err == nil && n == 0 {
+			err = missing("file_id", "file")
+		}
+		return err
+	})
 	return told(err, "end file %s", f.ID)
 }
 

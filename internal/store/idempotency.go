@@ -40,19 +40,55 @@ func (db *DB) ClaimKey(ctx context.Context, c idempotency.Claim) (*idempotency.F
 		if n > 0 {
 			return nil, nil
 		}
-		if found, err := db.findKey(ctx, c.Mark); found != nil || err != nil {
+		if found, err := findKey(ctx, db.read, c.Mark); found != nil || err != nil {
 			return found, err
 		}
 	}
 	return nil, errors.New("claim key: it is given and freed all the time")
 }
 
+// makeKey is claimKey for what is made in the same transaction: the key is kept at once.
+const makeKey = `INSERT INTO idempotency_keys (mark, tenant, print, request_id, begun_us, until_us, done, bytes, answer)
+VALUES ($1, $2, $3, $4, $5, $6, 1, $7, $8)
+ON CONFLICT (mark) DO UPDATE
+SET tenant = excluded.tenant, print = excluded.print, request_id = excluded.request_id, begun_us = excluded.begun_us,
+    until_us = excluded.until_us, done = 1, bytes = excluded.bytes, answer = excluded.answer
+WHERE idempotency_keys.until_us <= $5`
+
+// takeOnce keeps the key of what tx makes; nil has none. If another request has it the
+// error is *idempotency.Taken, and tx is to be rolled back.
+func takeOnce(ctx context.Context, tx *sql.Tx, o *idempotency.Once) error {
+	if o == nil {
+		return nil
+	}
+	n, err := changedBy(tx.ExecContext(ctx, makeKey, o.Mark.String(), string(o.Tenant), o.Print.String(), string(o.Request), o.Now.UnixMicro(), o.Until.UnixMicro(), o.Size(), o.Kept()))
+	if err != nil || n > 0 {
+		return err
+	}
+	found, err := findKey(ctx, tx, o.Mark)
+	if err != nil {
+		return err
+	}
+	if found == nil { // freed in between: whoever had it has failed
+		return &sluice.Error{Kind: sluice.KindOverloaded, Reason: sluice.NotReady, RetryAfter: time.Second, Msg: "the key was given back while it was asked for", Hint: "send it again"}
+	}
+	return &idempotency.Taken{Found: *found}
+}
+
+// FreeMade gives back a key whose request made something that it has to unmake.
+func (db *DB) FreeMade(ctx context.Context, h idempotency.Held) error {
+	if _, err := db.write.ExecContext(ctx, "DELETE FROM idempotency_keys WHERE mark = $1 AND request_id = $2 AND done = 1", h.Mark.String(), string(h.Request)); err != nil {
+		return fmt.Errorf("free key: %w", err)
+	}
+	return nil
+}
+
 // findKey is what there is of a key, nil if it is free.
-func (db *DB) findKey(ctx context.Context, m idempotency.Mark) (*idempotency.Found, error) {
+func findKey(ctx context.Context, q querier, m idempotency.Mark) (*idempotency.Found, error) {
 	var f idempotency.Found
 	var print string
 	var begun, until int64
-	row := db.read.QueryRowContext(ctx, "SELECT print, request_id, begun_us, until_us, answer FROM idempotency_keys WHERE mark = $1", m.String())
+	row := q.QueryRowContext(ctx, "SELECT print, request_id, begun_us, until_us, answer FROM idempotency_keys WHERE mark = $1", m.String())
 	err := row.Scan(&print, &f.Request, &begun, &until, &f.Answer)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil

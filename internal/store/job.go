@@ -93,29 +93,33 @@ func scanJob(row scanner) (j jobs.Job, err error) {
 }
 
 // PutJob adds a job.
-func (db *DB) PutJob(ctx context.Context, j *jobs.Job, b jobs.Bounds) error {
+func (db *DB) PutJob(ctx context.Context, j *jobs.Job, p jobs.Put) error {
 	doc, err := docOf(j)
 	if err != nil {
 		return err
 	}
 	t := string(j.Caller.Tenant)
 	err = db.tx(ctx, func(tx *sql.Tx) error {
+		if err := takeOnce(ctx, tx, p.Once); err != nil {
+			return err
+		}
 		if _, err := tx.ExecContext(ctx, holdOf, t); err != nil {
 			return err
 		}
-		held, err := changedBy(tx.ExecContext(ctx, "UPDATE job_tenants SET jobs = jobs + 1 WHERE tenant = $1 AND jobs < $2", t, b.TenantJobs))
+		held, err := changedBy(tx.ExecContext(ctx, "UPDATE job_tenants SET jobs = jobs + 1 WHERE tenant = $1 AND jobs < $2", t, p.Bounds.TenantJobs))
 		if err != nil {
 			return err
 		}
 		if held == 0 {
 			return &sluice.Error{
 				Kind: sluice.KindRateLimited, Reason: sluice.ConcurrencyLimited, RetryAfter: time.Minute, Expected: true,
-				Msg: fmt.Sprintf("the tenant has %d batches that have not ended, which is the bound", b.TenantJobs), Hint: "wait until one has ended, or cancel one",
+				Msg: fmt.Sprintf("the tenant has %d batches that have not ended, which is the bound", p.Bounds.TenantJobs), Hint: "wait until one has ended, or cancel one",
 			}
 		}
 		_, err = tx.ExecContext(ctx, `INSERT INTO jobs (`+jobColumns+`, ended, lease_owner, lease_until_us, fence, changes)
-			VALUES ($1, $2, $3, $4, $5, $6, 0, $7, $8, 0, 0, 0, 0, 0, 0, 0, '', 0, 0, '', 0, 0, 0)`,
-			string(j.ID), t, string(j.Caller.Project), j.Kind.String(), j.State.String(), j.Created.UnixMicro(), string(j.Input), doc)
+			VALUES ($1, $2, $3, $4, $5, $6, 0, $7, $8, 0, 0, 0, 0, 0, 0, 0, '', 0, 0, $9, $10, $11, 0)`,
+			string(j.ID), t, string(j.Caller.Project), j.Kind.String(), j.State.String(), j.Created.UnixMicro(), string(j.Input), doc,
+			p.Owner, microsOf(p.Until), flag(p.Owner != ""))
 		return err
 	})
 	return told(err, "add job %s", j.ID)

@@ -104,5 +104,5 @@ func TestIdempotency(t *testing.T) {
 	t.Parallel()
 	f := follow(t, "idempotency.md")
 	f.write("sluice.yaml", plainGateway+"tenants: {acme: {}}\n"+f.yaml())
-	f.run("idempotency_mismatch", "HTTP/1.1 422", "by its Idempotency-Key", "acme")
+	f.run("idempotency_mismatch", "HTTP/1.1 422", "by its Idempotency-Key", "acme", "Idempotent-Replayed: true", "HTTP/1.1 400")
 }

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -10,6 +11,7 @@ import (
 
 	"sluice"
 	"sluice/internal/idempotency"
+	"sluice/internal/jobs"
 	"sluice/internal/store"
 )
 
@@ -19,6 +21,8 @@ var idempotencyTests = []namedTest{
 	{"one of many", keyTest(testKeyOneOfMany)},
 	{"bounds", keyTest(testKeyBounds)},
 	{"restart", testKeyRestart},
+	{"made with its key", testKeyMade},
+	{"made once of many", testKeyMadeOneOfMany},
 }
 
 func keyClaim(key, request string) idempotency.Claim {
@@ -206,4 +210,88 @@ func testKeyRestart(t *testing.T, fresh Fresh) {
 	again := keyClaim("runs", "req_3")
 	again.Now = runs.Until
 	mustClaim(t, db, again)
+}
+
+// once is the key k as a request has it.
+func once(request string) *idempotency.Once {
+	c := keyClaim("k", request)
+	c.Until = noon.Add(24 * time.Hour)
+	return &idempotency.Once{Claim: c}
+}
+
+// putOnce adds a job under the key of a request.
+func putOnce(t testing.TB, db *store.DB, id, request string) *idempotency.Taken {
+	t.Helper()
+	o := once(request)
+	o.Made = id
+	err := db.PutJob(t.Context(), newJob(id), jobs.Put{Bounds: jobs.DefaultBounds(), Once: o})
+	if taken, ok := errors.AsType[*idempotency.Taken](err); ok {
+		return taken
+	}
+	must(t, err)
+	return nil
+}
+
+// A job and a file are there with their keys or not at all.
+func testKeyMade(t *testing.T, fresh Fresh) {
+	ctx, db := t.Context(), Open(t, fresh(t), store.Options{})
+	mustClaim(t, db, keyClaim("k", "req_1"))
+	if taken := putOnce(t, db, "msgbatch_1", "req_2"); taken == nil || taken.Found.Request != "req_1" || taken.Found.Answer != nil {
+		t.Errorf("got %+v of a key whose request runs", taken)
+	}
+	_, err := db.Job(ctx, "acme", "msgbatch_1")
+	wantKind(t, err, sluice.KindNotFound)
+	must(t, db.FreeKey(ctx, keyHeld(keyClaim("k", "req_1"))))
+	if taken := putOnce(t, db, "msgbatch_2", "req_2"); taken != nil {
+		t.Fatalf("%+v has a key that is free", taken)
+	}
+	taken := putOnce(t, db, "msgbatch_3", "req_3")
+	if taken == nil || taken.Found.Request != "req_2" || string(taken.Found.Answer) != "made msgbatch_2" || taken.Found.Print != once("").Print {
+		t.Errorf("got %+v of a key that made something", taken)
+	}
+	if f := mustFind(t, db, keyClaim("k", "req_4")); f.Answer == nil {
+		t.Error("a request that makes nothing finds it running")
+	}
+	f := jobs.File{ID: "file-1", Tenant: "acme", Name: "a", Purpose: jobs.PurposeBatch, Created: noon, Ready: true}
+	must(t, db.PutFile(ctx, f))
+	if _, ok := errors.AsType[*idempotency.Taken](db.SealFile(ctx, f, once("req_5"))); !ok {
+		t.Error("a file was made with a key that another request has")
+	}
+	if got, err := db.File(ctx, "acme", "file-1"); err != nil || got.Ready {
+		t.Errorf("it is %+v, %v", got, err)
+	}
+	must(t, db.FreeMade(ctx, once("req_3").Held())) // who has it not cannot give it back
+	if putOnce(t, db, "msgbatch_4", "req_4") == nil {
+		t.Error("another gave it back")
+	}
+	must(t, db.FreeMade(ctx, once("req_2").Held()), db.SealFile(ctx, f, once("req_5")))
+	has, err := db.SweepKeys(ctx, noon, idempotency.Bounds{PerTenant: 1 << 20, Total: 1 << 20})
+	must(t, err)
+	if want := once("req_5").Size(); has["acme"] != want {
+		t.Errorf("it counts %d, want %d", has["acme"], want)
+	}
+	// After its time it is free.
+	later := once("req_6")
+	later.Now, later.Until = noon.Add(24*time.Hour), noon.Add(48*time.Hour)
+	must(t, db.PutJob(ctx, newJob("msgbatch_5"), jobs.Put{Bounds: jobs.DefaultBounds(), Once: later}))
+}
+
+// Of many that make something with one key at once, over several connections, one does.
+func testKeyMadeOneOfMany(t *testing.T, fresh Fresh) {
+	db := Open(t, fresh(t), store.Options{})
+	var wg sync.WaitGroup
+	var made atomic.Int64
+	for n := range 12 {
+		wg.Go(func() {
+			if putOnce(t, db, fmt.Sprint("msgbatch_", n), fmt.Sprint("req_", n)) == nil {
+				made.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	all, err := db.Jobs(t.Context(), jobs.JobQuery{Tenant: "acme", Any: true, Limit: 100})
+	must(t, err)
+	if made.Load() != 1 || len(all) != 1 {
+		t.Errorf("%d were made, %d are there", made.Load(), len(all))
+	}
 }

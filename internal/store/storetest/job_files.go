@@ -25,7 +25,7 @@ func putFile(t testing.TB, db *store.DB, f jobs.File, chunks ...string) jobs.Fil
 		f.Bytes += int64(len(c))
 	}
 	f.Ready = true
-	must(t, db.SealFile(t.Context(), f))
+	must(t, db.SealFile(t.Context(), f, nil))
 	return f
 }
 
@@ -38,9 +38,9 @@ func testFiles(t *testing.T, fresh Fresh) {
 	wantKind(t, db.PutChunk(t.Context(), "globex", f.ID, 1, []byte("b"), 100), sluice.KindNotFound)
 	must(t, db.PutChunk(t.Context(), "acme", f.ID, 1, []byte("b"), 100))
 	f.Bytes, f.Ready, f.Name, f.Purpose, f.Expires = 4, true, "named later", "user_data", until
-	must(t, db.SealFile(t.Context(), f))
+	must(t, db.SealFile(t.Context(), f, nil))
 	wantKind(t, db.PutChunk(t.Context(), "acme", f.ID, 2, []byte("c"), 100), sluice.KindNotFound)
-	wantKind(t, db.SealFile(t.Context(), f), sluice.KindNotFound)
+	wantKind(t, db.SealFile(t.Context(), f, nil), sluice.KindNotFound)
 	got, err := db.File(t.Context(), "acme", f.ID)
 	must(t, err)
 	if diff := cmp.Diff(f, got); diff != "" {

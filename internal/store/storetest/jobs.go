@@ -46,7 +46,7 @@ func newJob(id string) *jobs.Job {
 func startJob(t testing.TB, db *store.DB, id string, n int) *jobs.Job {
 	t.Helper()
 	j := newJob(id)
-	must(t, db.PutJob(t.Context(), j, jobs.DefaultBounds()))
+	must(t, db.PutJob(t.Context(), j, jobs.Put{Bounds: jobs.DefaultBounds()}))
 	fence, ok, err := db.LeaseJob(t.Context(), j.ID, "w", noon, until)
 	must(t, err)
 	held(t, ok)
@@ -84,7 +84,7 @@ func testJobs(t *testing.T, fresh Fresh) {
 	db := Open(t, fresh(t), store.Options{})
 	j := newJob("msgbatch_1")
 	j.Problems = []jobs.Problem{{Line: 3, Code: "c", Param: "p", Message: "m"}}
-	must(t, db.PutJob(t.Context(), j, jobs.DefaultBounds()))
+	must(t, db.PutJob(t.Context(), j, jobs.Put{Bounds: jobs.DefaultBounds()}))
 	got, err := db.Job(t.Context(), "acme", j.ID)
 	must(t, err)
 	if diff := cmp.Diff(*j, got); diff != "" {
@@ -125,11 +125,11 @@ func testJobPages(t *testing.T, fresh Fresh) {
 	for i := range 5 {
 		j := newJob(fmt.Sprint("msgbatch_", i))
 		j.Created = noon.Add(time.Duration(i/2) * time.Second)
-		must(t, db.PutJob(t.Context(), j, jobs.DefaultBounds()))
+		must(t, db.PutJob(t.Context(), j, jobs.Put{Bounds: jobs.DefaultBounds()}))
 	}
 	other := newJob("batch_x")
 	other.Kind = jobs.OpenAIBatch
-	must(t, db.PutJob(t.Context(), other, jobs.DefaultBounds()))
+	must(t, db.PutJob(t.Context(), other, jobs.Put{Bounds: jobs.DefaultBounds()}))
 	for _, c := range []struct {
 		name string
 		q    jobs.JobQuery
@@ -166,8 +166,8 @@ func testJobBounds(t *testing.T, fresh Fresh) {
 	db := Open(t, fresh(t), store.Options{})
 	b := jobs.Bounds{TenantJobs: 1}
 	first := newJob("msgbatch_1")
-	must(t, db.PutJob(t.Context(), first, b))
-	wantKind(t, db.PutJob(t.Context(), newJob("msgbatch_2"), b), sluice.KindRateLimited)
+	must(t, db.PutJob(t.Context(), first, jobs.Put{Bounds: b}))
+	wantKind(t, db.PutJob(t.Context(), newJob("msgbatch_2"), jobs.Put{Bounds: b}), sluice.KindRateLimited)
 	fence, _, err := db.LeaseJob(t.Context(), first.ID, "w", noon, until)
 	must(t, err)
 	_, err = db.PutLines(t.Context(), first.ID, fence, make([]jobs.Line, 3), until, 2)
@@ -183,7 +183,7 @@ func testJobBounds(t *testing.T, fresh Fresh) {
 	must(t, err)
 	held(t, ok)
 	second := newJob("msgbatch_2")
-	must(t, db.PutJob(t.Context(), second, b))
+	must(t, db.PutJob(t.Context(), second, jobs.Put{Bounds: b}))
 	fence, _, err = db.LeaseJob(t.Context(), second.ID, "w", noon, until)
 	must(t, err)
 	_, err = db.PutLines(t.Context(), second.ID, fence, []jobs.Line{{Line: 1}, {Line: 2}}, until, 2)
@@ -194,7 +194,7 @@ func testJobBounds(t *testing.T, fresh Fresh) {
 func testJobSteps(t *testing.T, fresh Fresh) {
 	db := Open(t, fresh(t), store.Options{})
 	j := newJob("msgbatch_1")
-	must(t, db.PutJob(t.Context(), j, jobs.DefaultBounds()))
+	must(t, db.PutJob(t.Context(), j, jobs.Put{Bounds: jobs.DefaultBounds()}))
 	first, ok, err := db.LeaseJob(t.Context(), j.ID, "a", noon, noon.Add(time.Minute))
 	must(t, err)
 	held(t, ok)

@@ -159,3 +159,71 @@ test("a request is answered later", async () => {
   const other = await fetch(url + response.headers.get("location"), { headers: { authorization: `Bearer ${poorKey}` } });
   assert.equal(other.status, 404);
 });
+
+// losing is a fetch that loses the first answer to a POST once the gateway has given it: a
+// client library then sends the same again by itself.
+const losing = () => {
+  const lost = { answers: 0, replayed: 0 };
+  lost.fetch = async (at, init) => {
+    const response = await fetch(at, init);
+    if (init?.method?.toUpperCase() === "POST" && lost.answers++ === 0) {
+      assert.equal(response.status < 300, true, await response.clone().text());
+      throw new TypeError("fetch failed: the connection was lost");
+    }
+    if (response.headers.get("idempotent-replayed") === "true") lost.replayed++;
+    return response;
+  };
+  return lost;
+};
+const once = (name) => ({ headers: { "Idempotency-Key": `${name}-${process.pid}-${Date.now()}` } });
+
+test("what a library sends again under its key is made once", async () => {
+  const content = jsonl([chat("a", "sim-small", "once")]);
+  const clients = (lost) => [new OpenAI({ baseURL: `${url}/v1`, apiKey: key, maxRetries: 2, fetch: lost.fetch }), new Anthropic({ baseURL: url, apiKey: key, maxRetries: 2, fetch: lost.fetch })];
+  const night = `once-${process.pid}-${Date.now()}`;
+  let file;
+  for (const make of [
+    async (o) => {
+      const named = `${night}.jsonl`;
+      file = await o.files.create({ file: await toFile(Buffer.from(content), named), purpose: "batch" }, once("file"));
+      const seen = [];
+      for await (const f of openai.files.list()) if (f.filename === named) seen.push(f.id);
+      assert.deepEqual(seen, [file.id]);
+    },
+    async (o) => {
+      const made = await o.batches.create({ input_file_id: file.id, endpoint: "/v1/chat/completions", completion_window: "24h", metadata: { night } }, once("batch"));
+      const seen = [];
+      for await (const b of openai.batches.list()) if (b.metadata?.night === night) seen.push(b.id);
+      assert.deepEqual(seen, [made.id]);
+    },
+    async (_, a) => {
+      const before = (await anthropic.messages.batches.list({ limit: 1000 })).data.length;
+      const made = await a.messages.batches.create({ requests: [message("a", "once")] }, once("messages"));
+      const after = await anthropic.messages.batches.list({ limit: 1000 });
+      assert.equal(after.data.length, before + 1);
+      assert.equal(after.data[0].id, made.id);
+    },
+    async (o) => {
+      const header = once("later");
+      header.headers.prefer = "respond-async";
+      const { data, response } = await o.chat.completions.create({ model: "sim-small", messages: ask("[[tokens=3]]") }, header).withResponse();
+      assert.equal(response.status, 202);
+      assert.match(data.id, /^async_/);
+    },
+  ]) {
+    const lost = losing();
+    await make(...clients(lost));
+    assert.deepEqual([lost.answers, lost.replayed], [2, 1], make.toString());
+  }
+});
+
+test("a key that has made something makes nothing else", async () => {
+  const file = await upload([chat("a", "sim-small", "x")]);
+  const named = once("other");
+  const first = await openai.batches.create({ input_file_id: file.id, endpoint: "/v1/chat/completions", completion_window: "24h" }, named);
+  await assert.rejects(
+    openai.batches.create({ input_file_id: file.id, endpoint: "/v1/chat/completions", completion_window: "12h" }, named),
+    (e) => e instanceof OpenAI.UnprocessableEntityError && e.code === "idempotency_mismatch",
+  );
+  assert.equal((await openai.batches.retrieve(first.id)).id, first.id);
+});
