@@ -7,7 +7,7 @@ var anthropic = codec{
 	dialect: wire.Anthropic, op: wire.Messages, title: "Anthropic messages", bounded: true,
 	parseRequest: parseAnthropicRequest, emitRequest: emitAnthropicRequest,
 	parseAnswer: parseAnthropicAnswer, emitAnswer: emitAnthropicAnswer,
-	newReader: func() reader { return &anthropicReader{} },
+	newReader: func(*StreamOptions) reader { return &anthropicReader{} },
 	newWriter: func(o *StreamOptions) writer { return &anthropicWriter{o: o} },
 	path:      place.inMessages, names: anthropicNames,
 	fields: anthropicFields, carries: anthropicCarries, elsewhere: anthropicElsewhere,

@@ -47,7 +47,7 @@ type anthropicAnswer struct {
 	Sequence *string          `json:"stop_sequence"`
 }
 
-func parseAnthropicAnswer(body []byte) (*Answer, error) {
+func parseAnthropicAnswer(body []byte, _ *StreamOptions) (*Answer, error) {
 	var in anthropicAnswer
 	if err := json.Unmarshal(body, &in, lenient); err != nil {
 		return nil, err

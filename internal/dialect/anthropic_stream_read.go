@@ -2,6 +2,9 @@ package dialect
 
 import (
 	"bytes"
+	"cmp"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -39,9 +42,9 @@ type anthropicReader struct {
 // anthropicOpen is a block that has begun.
 type anthropicOpen struct {
 	kind   string
-	call   int  // of a tool_use, among the calls of the answer
-	filled bool // some of its arguments came
-	signed bool
+	call   int            // of a tool_use, among the calls of the answer
+	filled bool           // some of its arguments came
+	signed string         // by its last signature: one that comes later replaces it, as in its clients
 	begun  jsontext.Value // the input that it began with
 }
 
@@ -88,6 +91,7 @@ func (r *anthropicReader) start(out []Event, e *anthropicEvent) ([]Event, error)
 	if err != nil {
 		return out, err
 	}
+	out = r.stop(out, e.Index) // of a server that gives two blocks one index
 	o := &anthropicOpen{kind: e.Block.Type}
 	if r.open == nil {
 		r.open = map[int]*anthropicOpen{}
@@ -98,7 +102,7 @@ func (r *anthropicReader) start(out []Event, e *anthropicEvent) ([]Event, error)
 		out = texted(out, EventText, p.Text)
 	case ReasoningPart:
 		out = texted(out, EventReasoning, p.Text)
-		out = o.sign(out, p.Signature)
+		o.signed = p.Signature
 	case RedactedPart:
 		out = append(out, Event{Kind: EventRedacted, Text: p.Signature})
 	case CallPart:
@@ -116,15 +120,6 @@ func texted(out []Event, k EventKind, text string) []Event {
 	return append(out, Event{Kind: k, Text: text})
 }
 
-// sign tells the signature of a block, once.
-func (o *anthropicOpen) sign(out []Event, signature string) []Event {
-	if signature == "" || o.signed {
-		return out
-	}
-	o.signed = true
-	return append(out, Event{Kind: EventSignature, Text: signature})
-}
-
 func (r *anthropicReader) delta(out []Event, e *anthropicEvent) ([]Event, error) {
 	o, d := r.open[e.Index], &e.Delta
 	if o == nil {
@@ -136,7 +131,8 @@ func (r *anthropicReader) delta(out []Event, e *anthropicEvent) ([]Event, error)
 	case "thinking_delta":
 		return texted(out, EventReasoning, d.Thinking), nil
 	case "signature_delta":
-		return o.sign(out, d.Signature), nil
+		o.signed = cmp.Or(d.Signature, o.signed)
+		return out, nil
 	case "input_json_delta":
 		if d.Partial == "" {
 			return out, nil
@@ -147,16 +143,16 @@ func (r *anthropicReader) delta(out []Event, e *anthropicEvent) ([]Event, error)
 	return out, uncarried("a part of type " + clean(d.Type))
 }
 
-// stop ends a block. Arguments that came with the beginning, or none at all, are
-// told now.
+// stop ends a block. Its signature, and arguments that came with the beginning or not at
+// all, are told now.
 func (r *anthropicReader) stop(out []Event, index int) []Event {
 	o := r.open[index]
 	if o == nil {
 		return out
 	}
 	delete(r.open, index)
-	if o.kind == "thinking" && !o.signed {
-		return append(out, Event{Kind: EventSignature})
+	if o.kind == "thinking" {
+		return append(out, Event{Kind: EventSignature, Text: o.signed})
 	}
 	if o.kind != "tool_use" {
 		return out
@@ -167,4 +163,10 @@ func (r *anthropicReader) stop(out []Event, index int) []Event {
 	return append(out, Event{Kind: EventCallEnd, Index: o.call})
 }
 
-func (r *anthropicReader) end(out []Event) []Event { return out }
+// end ends the blocks that the backend has not ended.
+func (r *anthropicReader) end(out []Event) []Event {
+	for _, i := range slices.Sorted(maps.Keys(r.open)) {
+		out = r.stop(out, i)
+	}
+	return out
+}

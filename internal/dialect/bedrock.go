@@ -6,7 +6,7 @@ import "sluice/internal/wire"
 var bedrock = codec{
 	dialect: wire.Bedrock, op: wire.Converse, title: "Bedrock Converse",
 	emitRequest: emitBedrockRequest, parseAnswer: parseBedrockAnswer,
-	newReader: func() reader { return &bedrockReader{} },
+	newReader: func(*StreamOptions) reader { return &bedrockReader{} },
 	carries:   bedrockCarries,
 }
 

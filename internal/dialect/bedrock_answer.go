@@ -81,7 +81,7 @@ type bedrockAnswer struct {
 	More *bedrockMore `json:"additionalModelResponseFields"`
 }
 
-func parseBedrockAnswer(body []byte) (*Answer, error) {
+func parseBedrockAnswer(body []byte, _ *StreamOptions) (*Answer, error) {
 	var in bedrockAnswer
 	if err := json.Unmarshal(body, &in, lenient); err != nil {
 		return nil, err

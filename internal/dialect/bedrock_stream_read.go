@@ -1,6 +1,9 @@
 package dialect
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/go-json-experiment/json"
 )
 
@@ -25,9 +28,9 @@ type bedrockReader struct {
 // bedrockOpen is a block that has begun.
 type bedrockOpen struct {
 	kind   PartKind
-	call   int  // of a tool call, among the calls of the answer
-	filled bool // some of its arguments came
-	signed bool
+	call   int    // of a tool call, among the calls of the answer
+	filled bool   // some of its arguments came
+	signed string // what came of its signature
 }
 
 func (r *bedrockReader) read(out []Event, data []byte) ([]Event, error) {
@@ -64,6 +67,7 @@ func (r *bedrockReader) start(out []Event, index int, b *bedrockBlock) ([]Event,
 	if b.ToolUse == nil {
 		return r.delta(out, index, b)
 	}
+	out = r.stop(out, index) // of a server that gives two blocks one index
 	o := r.block(index, CallPart)
 	o.call = r.calls
 	r.calls++
@@ -116,14 +120,11 @@ func (r *bedrockReader) reasoning(out []Event, index int, d *bedrockReasoning) [
 		return append(out, Event{Kind: EventRedacted, Text: d.Redacted})
 	}
 	out = texted(out, EventReasoning, d.Text)
-	if d.Signature == "" || o.signed {
-		return out
-	}
-	o.signed = true
-	return append(out, Event{Kind: EventSignature, Text: d.Signature})
+	o.signed += d.Signature
+	return out
 }
 
-// stop ends a block. Arguments of which none came are told now.
+// stop ends a block. Its signature, and arguments of which none came, are told now.
 func (r *bedrockReader) stop(out []Event, index int) []Event {
 	o := r.open[index]
 	if o == nil {
@@ -131,8 +132,8 @@ func (r *bedrockReader) stop(out []Event, index int) []Event {
 	}
 	delete(r.open, index)
 	switch {
-	case o.kind == ReasoningPart && !o.signed:
-		return append(out, Event{Kind: EventSignature})
+	case o.kind == ReasoningPart:
+		return append(out, Event{Kind: EventSignature, Text: o.signed})
 	case o.kind != CallPart:
 		return out
 	case !o.filled:
@@ -141,4 +142,10 @@ func (r *bedrockReader) stop(out []Event, index int) []Event {
 	return append(out, Event{Kind: EventCallEnd, Index: o.call})
 }
 
-func (r *bedrockReader) end(out []Event) []Event { return out }
+// end ends the blocks that the backend has not ended.
+func (r *bedrockReader) end(out []Event) []Event {
+	for _, i := range slices.Sorted(maps.Keys(r.open)) {
+		out = r.stop(out, i)
+	}
+	return out
+}

@@ -14,9 +14,9 @@ type codec struct {
 
 	parseRequest func(body []byte) (*Request, error)
 	emitRequest  func(b []byte, r *Request, rep *reporter) []byte
-	parseAnswer  func(body []byte) (*Answer, error)
+	parseAnswer  func(body []byte, o *StreamOptions) (*Answer, error)
 	emitAnswer   func(b []byte, a *Answer) []byte
-	newReader    func() reader
+	newReader    func(*StreamOptions) reader
 	newWriter    func(*StreamOptions) writer
 	unread       [][]byte // members of a stream's events that differ from one to the next and that newReader's does not read
 

@@ -7,7 +7,7 @@ var gemini = codec{
 	dialect: wire.Gemini, op: wire.GenerateContent, title: "Gemini",
 	parseRequest: parseGeminiRequest, emitRequest: emitGeminiRequest,
 	parseAnswer: parseGeminiAnswer, emitAnswer: emitGeminiAnswer,
-	newReader: func() reader { return &geminiReader{} },
+	newReader: func(o *StreamOptions) reader { return &geminiReader{g: geminiPieces{request: o.ID}} },
 	newWriter: func(o *StreamOptions) writer { return &geminiWriter{o: o} },
 	unread:    asUnread("promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "totalTokenCount", "cachedContentTokenCount", "tokenCount"),
 	path:      geminiPath, names: geminiNames,

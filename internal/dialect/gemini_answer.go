@@ -108,8 +108,8 @@ func (p *geminiPart) strange() error {
 // geminiPieces puts the parts of answers into those of no dialect, whole or as they
 // come.
 type geminiPieces struct {
-	id    string
-	calls int
+	request string // its id
+	calls   int
 }
 
 // add appends what a part of an answer is.
@@ -143,7 +143,7 @@ func (g *geminiPieces) add(out []Part, p *geminiPart) ([]Part, error) {
 		if args.Kind() != '{' {
 			return out, uncarried("arguments of a tool call that are no JSON object")
 		}
-		out = append(out, Part{Kind: CallPart, Call: Call{callID(p.Call.ID, g.id, g.calls), p.Call.Name, string(args)}})
+		out = append(out, Part{Kind: CallPart, Call: Call{callID(p.Call.ID, g.request, g.calls), p.Call.Name, string(args)}})
 		g.calls++
 	case text != "":
 		out = append(out, Part{Kind: TextPart, Text: text})
@@ -151,7 +151,7 @@ func (g *geminiPieces) add(out []Part, p *geminiPart) ([]Part, error) {
 	return out, nil
 }
 
-func parseGeminiAnswer(body []byte) (*Answer, error) {
+func parseGeminiAnswer(body []byte, o *StreamOptions) (*Answer, error) {
 	var in geminiAnswer
 	if err := json.Unmarshal(body, &in, lenient); err != nil {
 		return nil, err
@@ -165,7 +165,7 @@ func parseGeminiAnswer(body []byte) (*Answer, error) {
 		return nil, uncarried(fmt.Sprintf("%d candidates", len(in.Candidates)))
 	}
 	c := &in.Candidates[0]
-	g := geminiPieces{id: in.ID}
+	g := geminiPieces{request: o.ID}
 	var err error
 	for i := range c.Content.Parts {
 		n := len(a.Parts)

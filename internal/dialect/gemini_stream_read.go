@@ -21,7 +21,7 @@ func (r *geminiReader) read(out []Event, data []byte) ([]Event, error) {
 		return out, err
 	}
 	if !r.begun {
-		r.begun, r.g.id = true, a.ID
+		r.begun = true
 		out = append(out, Event{Kind: EventStart, ID: a.ID, Name: a.Model})
 	}
 	if len(a.Candidates) > 1 || len(a.Candidates) == 1 && a.Candidates[0].Index != 0 {

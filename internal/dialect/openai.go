@@ -7,7 +7,7 @@ var openai = codec{
 	dialect: wire.OpenAI, op: wire.Chat, title: "OpenAI chat",
 	parseRequest: parseOpenAIRequest, emitRequest: emitOpenAIRequest,
 	parseAnswer: parseOpenAIAnswer, emitAnswer: emitOpenAIAnswer,
-	newReader: func() reader { return &openaiReader{} },
+	newReader: func(o *StreamOptions) reader { return &openaiReader{o: o} },
 	newWriter: func(o *StreamOptions) writer { return &openaiWriter{o: o} },
 	unread:    asUnread("obfuscation", "prompt_tokens", "completion_tokens", "total_tokens", "cached_tokens", "reasoning_tokens"),
 	path:      place.inMessages, names: openaiNames,

@@ -76,13 +76,22 @@ type openaiChoice struct {
 
 // openaiDelta is a message of an answer, or a part of one.
 type openaiDelta struct {
-	Content   content[openaiPart] `json:"content"`
+	Content   content[openaiSaid] `json:"content"`
 	Reasoning string              `json:"reasoning_content"`
 	Thought   string              `json:"reasoning"`
 	Refusal   string              `json:"refusal"`
 	ToolCalls []openaiCallDelta   `json:"tool_calls"`
 	Function  jsontext.Value      `json:"function_call"`
 	Audio     jsontext.Value      `json:"audio"`
+}
+
+// openaiSaid is a part of the content of an answer, which most servers send as one text.
+// Mistral's models reason in parts of it.
+type openaiSaid struct {
+	Type     string              `json:"type"`
+	Text     string              `json:"text"`
+	Refusal  string              `json:"refusal"`
+	Thinking content[openaiSaid] `json:"thinking"`
 }
 
 type openaiCallDelta struct {
@@ -112,7 +121,7 @@ func (d *openaiDelta) strange() error {
 		return uncarried("audio")
 	}
 	for i := range d.Content.parts {
-		if k := d.Content.parts[i].Type; k != "text" && k != "refusal" {
+		if k := d.Content.parts[i].Type; k != "text" && k != "refusal" && k != "thinking" {
 			return uncarried("a part of type " + clean(k))
 		}
 	}
@@ -124,17 +133,36 @@ func (d *openaiDelta) strange() error {
 	return nil
 }
 
-// texts is the text of a delta.
-func (d *openaiDelta) texts() string {
-	if len(d.Content.parts) == 0 {
-		return d.Content.text
+// said appends the reasoning, the texts and the refusals of a delta in their order,
+// neighbours of a kind as one.
+func (d *openaiDelta) said(out []Part) []Part {
+	from := len(out)
+	add := func(k PartKind, text string) {
+		switch n := len(out); {
+		case text == "":
+		case n > from && out[n-1].Kind == k:
+			out[n-1].Text += text
+		default:
+			out = append(out, Part{Kind: k, Text: text})
+		}
 	}
-	var b strings.Builder
+	add(ReasoningPart, d.reasoning())
+	add(TextPart, d.Content.text)
 	for i := range d.Content.parts {
-		b.WriteString(d.Content.parts[i].Text)
-		b.WriteString(d.Content.parts[i].Refusal)
+		switch p := &d.Content.parts[i]; p.Type {
+		case "thinking":
+			add(ReasoningPart, p.Thinking.text)
+			for j := range p.Thinking.parts {
+				add(ReasoningPart, p.Thinking.parts[j].Text)
+			}
+		case "refusal":
+			add(RefusalPart, p.Refusal)
+		default:
+			add(TextPart, p.Text)
+		}
 	}
-	return b.String()
+	add(RefusalPart, d.Refusal)
+	return out
 }
 
 // uncarried is the error for an answer that has something which the client's
@@ -146,7 +174,7 @@ func uncarried(what string) error {
 	}
 }
 
-func parseOpenAIAnswer(body []byte) (*Answer, error) {
+func parseOpenAIAnswer(body []byte, o *StreamOptions) (*Answer, error) {
 	var in openaiAnswer
 	if err := json.Unmarshal(body, &in, lenient); err != nil {
 		return nil, err
@@ -160,17 +188,10 @@ func parseOpenAIAnswer(body []byte) (*Answer, error) {
 		return nil, err
 	}
 	a := &Answer{ID: in.ID, Model: in.Model, Created: in.Created}
-	add := func(k PartKind, text string) {
-		if text != "" {
-			a.Parts = append(a.Parts, Part{Kind: k, Text: text})
-		}
-	}
-	add(ReasoningPart, m.reasoning())
-	add(TextPart, m.texts())
+	a.Parts = m.said(nil)
 	if list := c.Logprobs.Content; len(list) > 0 && !spread(a.Parts, list) {
 		a.Parts = append(a.Parts, Part{Kind: TextPart, Logprobs: list})
 	}
-	add(RefusalPart, m.Refusal)
 	for i := range m.ToolCalls {
 		k := &m.ToolCalls[i]
 		args := k.Function.Arguments
@@ -180,18 +201,19 @@ func parseOpenAIAnswer(body []byte) (*Answer, error) {
 		if !object(args) {
 			return nil, uncarried("arguments of a tool call that are no JSON object")
 		}
-		a.Parts = append(a.Parts, Part{Kind: CallPart, Call: Call{callID(k.ID, in.ID, i), k.Function.Name, args}})
+		a.Parts = append(a.Parts, Part{Kind: CallPart, Call: Call{callID(k.ID, o.ID, i), k.Function.Name, args}})
 	}
 	var err error
-	a.Stop, err = c.stop(len(m.ToolCalls) > 0, m.Refusal != "")
+	a.Stop, err = c.stop(len(m.ToolCalls) > 0, refuses(a.Parts))
 	return a, err
 }
 
-// callID is the id of a call, or one that is made of the answer's where the server
-// gives none.
-func callID(id, answer string, index int) string {
+// callID is the id of a call, or one that is made of the request's where the server
+// gives none: some that give none give no answer an id either, or give all the same, and
+// clients send back the calls of many answers.
+func callID(id, request string, index int) string {
 	if id == "" {
-		id = fmt.Sprintf("call_%s_%d", answer, index)
+		id = fmt.Sprintf("call_%s_%d", request, index)
 	}
 	return id
 }
@@ -254,7 +276,7 @@ func emitOpenAIAnswer(b []byte, a *Answer) []byte {
 	b = openaiDetails(b, a.Parts)
 	b = openaiCalls(b, a.Parts)
 	b = openaiLogprobs(append(b, '}'), logprobs)
-	b = openaiEnd(b, a.Stop)
+	b = openaiEnd(b, a.Stop, refusal.Len() > 0)
 	b = append(b, "}]"...)
 	b = openaiUsage(key(b, "usage"), &a.Usage)
 	return append(b, '}')
@@ -267,6 +289,15 @@ func openaiLogprobs(b []byte, list []Logprob) []byte {
 	}
 	b = append(key(b, "logprobs"), `{"content":`...)
 	return append(appendLogprobs(b, list, true), `,"refusal":null}`...)
+}
+
+func refuses(parts []Part) bool {
+	for i := range parts {
+		if parts[i].Kind == RefusalPart {
+			return true
+		}
+	}
+	return false
 }
 
 func hasCalls(parts []Part) bool {
@@ -283,8 +314,12 @@ func openaiHead(b []byte, id, object string, created int64, model string) []byte
 	return pair(figure(pair(pair(b, "id", id), "object", object), "created", created), "model", model)
 }
 
-// openaiEnd appends why an answer ended.
-func openaiEnd(b []byte, s Stop) []byte {
+// openaiEnd appends why an answer ended. One that has refused in words has said what it
+// had to say; without them a filter cut it off.
+func openaiEnd(b []byte, s Stop, refused bool) []byte {
+	if refused && s.Reason == StopRefusal {
+		s.Reason = StopEnd
+	}
 	b = pair(b, "finish_reason", openaiFinish(s.Reason))
 	if s.Reason == StopSequence && s.Sequence != "" {
 		b = pair(b, "stop_reason", s.Sequence)

@@ -6,15 +6,34 @@ import (
 
 // openaiReader reads the chunks of a chat completion.
 type openaiReader struct {
+	o       *StreamOptions
 	begun   bool
-	id      string
 	calls   []openaiOpen // by their order in the answer
+	parts   []Part       // room for those of a delta
 	refused bool
 	stop    Stop
 }
 
 // openaiOpen is a tool call whose arguments may go on.
-type openaiOpen struct{ index int }
+type openaiOpen struct {
+	index int
+	id    string // empty if the server gives none
+	args  nesting
+}
+
+// goesOn reports whether a fragment is one of this call. Some servers give all calls of an
+// answer the same index: there another call is one that has a name, and another id or
+// arguments that come after whole ones. Some give each fragment an id of its own, which
+// says nothing.
+func (o *openaiOpen) goesOn(c *openaiCallDelta) bool {
+	switch {
+	case c.Function.Name == "":
+		return true
+	case c.ID != "":
+		return c.ID == o.id
+	}
+	return !o.args.whole() || c.Function.Arguments == ""
+}
 
 func (r *openaiReader) read(out []Event, data []byte) ([]Event, error) {
 	var c openaiAnswer
@@ -22,7 +41,7 @@ func (r *openaiReader) read(out []Event, data []byte) ([]Event, error) {
 		return out, err
 	}
 	if !r.begun && (c.ID != "" || len(c.Choices) > 0) {
-		r.begun, r.id = true, c.ID
+		r.begun = true
 		out = append(out, Event{Kind: EventStart, ID: c.ID, Name: c.Model, Created: c.Created})
 	}
 	for i := range c.Choices {
@@ -48,18 +67,21 @@ func (r *openaiReader) delta(out []Event, d *openaiDelta, logprobs []Logprob) ([
 	if err := d.strange(); err != nil {
 		return out, err
 	}
-	add := func(k EventKind, text string) {
-		if text != "" {
-			out = append(out, Event{Kind: k, Text: text})
+	r.parts = d.said(r.parts[:0])
+	for i := range r.parts {
+		switch p := &r.parts[i]; p.Kind {
+		case ReasoningPart:
+			out = append(out, Event{Kind: EventReasoning, Text: p.Text})
+		case RefusalPart:
+			r.refused = true
+			out = append(out, Event{Kind: EventRefusal, Text: p.Text})
+		default:
+			out = append(out, Event{Kind: EventText, Text: p.Text, Logprobs: logprobs})
+			logprobs = nil
 		}
 	}
-	add(EventReasoning, d.reasoning())
-	if text := d.texts(); text != "" || len(logprobs) > 0 {
-		out = append(out, Event{Kind: EventText, Text: text, Logprobs: logprobs})
-	}
-	if d.Refusal != "" {
-		r.refused = true
-		add(EventRefusal, d.Refusal)
+	if len(logprobs) > 0 {
+		out = append(out, Event{Kind: EventText, Logprobs: logprobs})
 	}
 	for i := range d.ToolCalls {
 		out = r.call(out, &d.ToolCalls[i])
@@ -81,16 +103,20 @@ func (r *openaiReader) call(out []Event, c *openaiCallDelta) []Event {
 			}
 		}
 	}
+	if at >= 0 && !r.calls[at].goesOn(c) {
+		at = -1
+	}
 	if at < 0 {
 		at = len(r.calls)
 		index := at
 		if c.Index != nil {
 			index = *c.Index
 		}
-		r.calls = append(r.calls, openaiOpen{index})
-		out = append(out, Event{Kind: EventCall, Index: at, ID: callID(c.ID, r.id, at), Name: c.Function.Name})
+		r.calls = append(r.calls, openaiOpen{index: index, id: c.ID})
+		out = append(out, Event{Kind: EventCall, Index: at, ID: callID(c.ID, r.o.ID, at), Name: c.Function.Name})
 	}
 	if c.Function.Arguments != "" {
+		r.calls[at].args.add(c.Function.Arguments)
 		out = append(out, Event{Kind: EventArguments, Index: at, Text: c.Function.Arguments})
 	}
 	return out

@@ -20,6 +20,7 @@ type openaiWriter struct {
 
 	thought strings.Builder // since the last signature
 	details int
+	refused bool
 	stopped bool
 	chunk_  []byte
 }
@@ -37,6 +38,7 @@ func (w *openaiWriter) write(b []byte, e *Event) ([]byte, error) {
 		}
 		return w.text(b, `"content":`, e.Text), nil
 	case EventRefusal:
+		w.refused = true
 		return w.text(b, `"refusal":`, e.Text), nil
 	case EventReasoning:
 		if w.thought.Len() < maxThought {
@@ -130,7 +132,7 @@ func (w *openaiWriter) detail(b []byte, e *Event) []byte {
 func (w *openaiWriter) finish(b []byte, s Stop) []byte {
 	b = append(b, w.prefix...)
 	b = append(b, `,"choices":[{"index":0,"delta":{},"logprobs":null`...)
-	b = openaiEnd(b, s)
+	b = openaiEnd(b, s, w.refused)
 	return w.tail(append(b, "}]"...))
 }
 

@@ -73,7 +73,7 @@ func unlabelled(s string) (id, seal string) {
 	return "", s
 }
 
-func parseResponsesAnswer(body []byte) (*Answer, error) {
+func parseResponsesAnswer(body []byte, _ *StreamOptions) (*Answer, error) {
 	var in responsesAnswer
 	if err := json.Unmarshal(body, &in, lenient); err != nil {
 		return nil, err

@@ -32,7 +32,8 @@ type responsesReader struct {
 
 // responsesOpen is an item that has begun.
 type responsesOpen struct {
-	call   int  // of a function_call, among the calls of the answer
+	call   int // of a function_call, among the calls of the answer
+	id     string
 	filled bool // some of its text or of its arguments came
 	part   int  // of the summary that is told
 	done   bool
@@ -111,10 +112,16 @@ func (r *responsesReader) added(out []Event, e *responsesEvent) ([]Event, error)
 	case "message", "reasoning":
 		return out, nil
 	case "function_call":
-		if o.call >= 0 {
+		if o.call >= 0 && o.id == e.Item.CallID {
 			return out, nil
 		}
-		o.call = r.calls
+		if o.call >= 0 { // of a server that gives two items one index
+			if !o.done {
+				out = append(out, Event{Kind: EventCallEnd, Index: o.call})
+			}
+			*o = responsesOpen{}
+		}
+		o.call, o.id = r.calls, e.Item.CallID
 		r.calls++
 		out = append(out, Event{Kind: EventCall, Index: o.call, ID: e.Item.CallID, Name: e.Item.Name})
 		if e.Item.Arguments != "" {
@@ -136,7 +143,7 @@ func (r *responsesReader) done(out []Event, e *responsesEvent) ([]Event, error) 
 	if err != nil {
 		return out, err
 	}
-	if e.Item.Type == "function_call" && o.call < 0 {
+	if e.Item.Type == "function_call" && (o.call < 0 || o.id != e.Item.CallID) {
 		if out, err = r.added(out, e); err != nil {
 			return out, err
 		}

@@ -70,8 +70,8 @@ const (
 // NewStream translates from a backend's dialect to the client's.
 func NewStream(from, to wire.Operation, o StreamOptions) *Stream {
 	c := codecOf(from)
-	s := &Stream{r: c.newReader(), o: o, like: likeness{unread: c.unread}, events: make([]Event, 0, firstEvents)}
-	s.w = codecOf(to).newWriter(&s.o)
+	s := &Stream{o: o, like: likeness{unread: c.unread}, events: make([]Event, 0, firstEvents)}
+	s.r, s.w = c.newReader(&s.o), codecOf(to).newWriter(&s.o)
 	room := firstOut
 	if s.number, _ = s.w.(numbering); s.number != nil {
 		room = firstNumbered
@@ -175,7 +175,7 @@ func (s *Stream) write() (err error) {
 
 // Whole translates an answer in one piece. Its usage is that of the options.
 func Whole(from, to wire.Operation, body []byte, o StreamOptions) ([]byte, error) {
-	a, err := codecOf(from).parseAnswer(body)
+	a, err := codecOf(from).parseAnswer(body, &o)
 	if err != nil {
 		return nil, malformed(err)
 	}
