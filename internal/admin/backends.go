@@ -51,7 +51,8 @@ type (
 	}
 	orderOut struct {
 		Body struct {
-			Changed bool `json:"changed" doc:"Whether it was otherwise before"`
+			Changed bool   `json:"changed" doc:"Whether it was otherwise before"`
+			Note    string `json:"note,omitempty" doc:"What else is to be known"`
 		}
 	}
 )
@@ -94,9 +95,6 @@ func (a *API) operate(ctx context.Context, what string, in *Mutation, o engine.O
 	attrs := []slog.Attr{slog.String("by", operatorOf(ctx).ID), slog.Bool("changed", changed)}
 	if o.Backend != "" {
 		attrs = append(attrs, slog.String("backend", string(o.Backend)))
-	}
-	if o.Pool != "" {
-		attrs = append(attrs, slog.String("pool", string(o.Pool)))
 	}
 	if o.Enable != "" {
 		attrs = append(attrs, slog.String("credential", o.Enable))

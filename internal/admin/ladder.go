@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -97,7 +98,7 @@ type (
 )
 
 func (a *API) registerLadder(api huma.API) {
-	if a.o.View == nil || a.o.Operate == nil {
+	if a.o.View == nil || a.o.Pin == nil {
 		return
 	}
 	op := func(id, method, path, summary string) huma.Operation {
@@ -136,12 +137,25 @@ func (a *API) unpinLadder(ctx context.Context, in *unpinIn) (*orderOut, error) {
 	return a.orderLadder(ctx, "ladder unpinned", &in.Mutation, engine.Order{Pool: sluice.PoolID(in.Pool), Unpin: true})
 }
 
-// orderLadder is operate of an order about a ladder.
+// orderLadder carries out an order about a ladder, records it, and logs who gave it.
 func (a *API) orderLadder(ctx context.Context, what string, in *Mutation, o engine.Order) (*orderOut, error) {
 	if in.DryRun {
 		return nil, hinted(sluice.Invalid("dry_run", "is not known here"), "POST /admin/v1/ladders/{pool}/preview shows what a tier would have done")
 	}
-	return a.operate(ctx, what, in, o)
+	changed, kept, err := a.o.Pin(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	out := &orderOut{}
+	if out.Body.Changed = changed; !kept {
+		out.Body.Note = "the store does not answer: it is in force in this process, and recorded for restarts and other replicas as soon as the store is back"
+	}
+	attrs := []slog.Attr{slog.String("by", operatorOf(ctx).ID), slog.Bool("changed", changed), slog.Bool("recorded", kept), slog.String("pool", string(o.Pool))}
+	if p := o.Pin; p != nil {
+		attrs = append(attrs, slog.Int("tier", int(p.Tier)), slog.String("author", p.Author), slog.String("reason", p.Reason), slog.Time("until", p.Expires.UTC()))
+	}
+	a.o.Log.LogAttrs(ctx, slog.LevelInfo, what, attrs...)
+	return out, nil
 }
 
 // ladderStatus is a pool's ladder, nil if it has none.

@@ -28,6 +28,7 @@ func TestOpenAPIDocument(t *testing.T) {
 		o.View = func(int) engine.View { return engine.View{} }
 		o.Look = func(engine.Zoom, int) engine.View { return engine.View{} }
 		o.Operate = func(engine.Order) (bool, error) { return false, nil }
+		o.Pin = func(context.Context, engine.Order) (bool, bool, error) { return false, false, nil }
 		o.Preview = func(context.Context, sluice.PoolID, int, time.Duration) (LadderPreview, error) {
 			return LadderPreview{}, nil
 		}

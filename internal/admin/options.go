@@ -82,6 +82,10 @@ type Options struct {
 	// Operate carries out an order about a backend or a credential and reports whether
 	// that changed anything (admit.Gate.Operate).
 	Operate func(o engine.Order) (changed bool, err error)
+	// Pin carries out an order about a ladder and records it for restarts and other replicas;
+	// kept reports whether that succeeded (pins.Keeper.Order). nil leaves ladders to their
+	// signals.
+	Pin func(ctx context.Context, o engine.Order) (changed, kept bool, err error)
 	// Preview plays the last requests of a pool with a tier of its ladder pinned and
 	// without.
 	Preview func(ctx context.Context, pool sluice.PoolID, tier int, last time.Duration) (LadderPreview, error)

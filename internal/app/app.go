@@ -28,6 +28,7 @@ import (
 	"sluice/internal/idempotency"
 	"sluice/internal/jobs"
 	"sluice/internal/ledger"
+	"sluice/internal/pins"
 	"sluice/internal/proxy"
 	"sluice/internal/stateful"
 	"sluice/internal/telemetry"
@@ -75,6 +76,7 @@ type App struct {
 	keeper    *auth.Keeper
 	tokens    *jwt.Verifier
 	keys      *idempotency.Keeper
+	pins      *pins.Keeper
 	exchange  *exchange.Exchange
 	state     *stateful.Keeper
 	inspector *hook.Inspector

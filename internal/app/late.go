@@ -188,11 +188,15 @@ func (a *App) tryStore(ctx context.Context, dsn string, hasher auth.Hasher) erro
 	if err := a.state.Load(ctx, db); err != nil {
 		return err
 	}
+	if err := a.pins.Load(ctx, db); err != nil {
+		return err
+	}
 	if err := a.seed(ctx, db); err != nil {
 		return err
 	}
 	a.store.publish()
 	a.state.Start(ctx)
+	a.pins.Start(ctx)
 	a.keys.Start()
 	a.admin.Store(api)
 	a.keeper.Notify()

@@ -75,7 +75,7 @@ func (a *App) adminOptions(db *store.DB, hasher auth.Hasher) admin.Options {
 		Plans: db, Tenants: db, Keys: db, Ledger: db,
 		Admin: a.keeper.Admin, Declared: a.keeper.Declared, Changed: a.keeper.Refresh, Hasher: hasher,
 		Batches: a.batches(db),
-		View:    a.gate.Dump, Look: a.gate.Look, Operate: a.gate.Operate, Preview: a.previewLadder, Runtime: a.runtime, Flush: a.journal.Flush, Reload: a.reload,
+		View:    a.gate.Dump, Look: a.gate.Look, Operate: a.gate.Operate, Pin: a.pins.Order, Preview: a.previewLadder, Runtime: a.runtime, Flush: a.journal.Flush, Reload: a.reload,
 		Routing: admin.Routing{Routes: a.routes, Versions: a.listVersions, Version: a.showVersion, Compare: a.compare, Change: a.setRoutes, Rollback: a.rollback, DryRun: a.dryRun},
 		Cache:   admin.OutputCache{Status: a.answers.Status, Purge: a.answers.Purge},
 		HasModel: func(name string) bool {

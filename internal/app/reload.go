@@ -106,6 +106,7 @@ func (a *App) putInForce(m *made) error {
 		a.inspector.Use(before.Hooks)
 		return err
 	}
+	a.pins.Again()
 	a.tellFleet()
 	a.keeper.Declare(next.Records)
 	a.tokens.Use(next.Issuers)

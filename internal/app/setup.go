@@ -96,6 +96,7 @@ func (a *App) setup(ctx context.Context) error {
 	a.openState(snapshot.State)
 	a.gate = admit.New(engine.New(engine.Config{Table: snapshot.Table}), admit.Options{Hooks: hooks.Gate()})
 	a.cleanup.push("close gate", func(context.Context) error { a.gate.Close(); return nil })
+	a.openPins()
 
 	hasher := auth.NewHasher(settings.Pepper)
 	a.hasher = &hasher

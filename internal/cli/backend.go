@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 
 	"sluice/internal/admin"
@@ -71,7 +72,8 @@ func (c *backendCredentialsCmd) Run(ctx context.Context, env *Env) error {
 
 // ordered is what became of an order.
 type ordered struct {
-	Changed bool `json:"changed"`
+	Changed bool   `json:"changed"`
+	Note    string `json:"note"`
 }
 
 // order gives one and says what became of it.
@@ -84,6 +86,9 @@ func order(ctx context.Context, conn *connection, env *Env, r request, done, alr
 		done = already
 	}
 	dryRun{}.said(env.Stderr, "%s", done)
+	if out.Note != "" {
+		fmt.Fprintln(env.Stderr, out.Note)
+	}
 	return nil
 }
 

@@ -348,6 +348,9 @@ func (e *Engine) pinned(now time.Time, o *Order) (changed bool, err error) {
 		}
 		return was, nil
 	}
+	if p.grade.Pinned(o.Pin) {
+		return false, nil
+	}
 	c, err := p.grade.Pin(now, *o.Pin)
 	if err != nil {
 		return false, sluice.Invalid("", "%s", err.Error())

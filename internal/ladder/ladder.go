@@ -27,7 +27,7 @@ type Pin struct {
 	Tier    Tier
 	Author  string
 	Reason  string
-	At      time.Time
+	At      time.Time // when it was given; of an order to pin, now if it is zero
 	Expires time.Time
 }
 
@@ -175,7 +175,9 @@ func (l *Ladder) Pin(now time.Time, p Pin) (Change, error) {
 		return Change{}, errors.New("a pin has an author and a reason")
 	}
 	from, to := l.rung, RungOf(p.Tier)
-	p.At = now
+	if p.At.IsZero() || p.At.After(now) {
+		p.At = now
+	}
 	l.pin = &p
 	l.moved(now, to, CausePin)
 	l.raised = Raise{Cause: CausePin, Signal: l.signal, By: p.Author, Reason: p.Reason}
@@ -213,6 +215,12 @@ func (l *Ladder) Acting() Rung {
 
 // Would is the rung on which the ladder stands, felt or not.
 func (l *Ladder) Would() Rung { return l.rung }
+
+// Pinned reports whether a pin is in force already: one that was given at the same moment, by
+// the same author, for the same tier.
+func (l *Ladder) Pinned(p *Pin) bool {
+	return l.pin != nil && l.pin.At.Equal(p.At) && l.pin.Author == p.Author && l.pin.Tier == p.Tier
+}
 
 // Raised is what put the ladder up to where it stands.
 func (l *Ladder) Raised() Raise { return l.raised }
