@@ -56,7 +56,7 @@ func (x *Backend) location(p *Provider) string { return cmp.Or(x.Location, p.Loc
 // hosts are the catalogue's names of providers by the host of their API.
 var hosts = map[string]string{
 	"api.openai.com": "openai", "api.anthropic.com": "anthropic", "openrouter.ai": "openrouter", "api.mistral.ai": "mistral",
-	"api.groq.com": "groq", "api.deepseek.com": "deepseek", "api.together.xyz": "together", "api.fireworks.ai": "fireworks",
+	"api.groq.com": "groq", "api.deepseek.com": "deepseek", "api.together.xyz": "together", "api.together.ai": "together", "api.fireworks.ai": "fireworks",
 	"api.x.ai": "xai", "api.cohere.ai": "cohere", "api.cohere.com": "cohere", "generativelanguage.googleapis.com": "gemini", "api.perplexity.ai": "perplexity", "api.cerebras.ai": "cerebras",
 }
 

@@ -130,7 +130,7 @@ var openaiCarries = map[Feature]carriage{
 	FeatureResultMedia:  {Approximately, "becomes part of the user's message that follows: tools answer in text here", "answer in text"},
 	FeatureResultError:  {Approximately, "becomes the words \"Error: \" before the result", "say so in the result"},
 	FeatureResultOrder:  {Approximately, "stands before other parts of the turn, which come after all results here", "begin the turn with the results"},
-	FeatureReasoning:    {Kept, "as `reasoning_content`, which the backends that reason in sight take back", ""},
+	FeatureReasoning:    {Kept, "as `reasoning_content`, or where its provider takes that back: see [providers.md](providers.md#hosted)", ""},
 	FeatureSigned:       {Dropped, "is reasoning that only another provider can read", "leave it out, or " + ownDialect},
 	FeatureMixedAnswer:  {Approximately, "stands after tool calls, and before them here", dropField},
 	FeatureTools:        {fate: Kept},
@@ -142,7 +142,7 @@ var openaiCarries = map[Feature]carriage{
 	FeatureNoCalls:      {fate: Kept},
 	FeatureSerial:       {Kept, "as `parallel_tool_calls: false`", ""},
 
-	FeatureMaxOutput:   {Kept, "as `max_completion_tokens`, or `max_tokens` for engines that know it alone", ""},
+	FeatureMaxOutput:   {Kept, "as `max_completion_tokens`, or `max_tokens` for engines and providers that know it alone", ""},
 	FeatureWarm:        {Refused, "asks for no output at all, which only fills a cache of another provider", "ask for at least one token"},
 	FeatureTemperature: {fate: Kept},
 	FeatureTopP:        {fate: Kept},
@@ -168,7 +168,7 @@ var openaiCarries = map[Feature]carriage{
 	FeatureBudget:     {Approximately, "becomes a reasoning effort: below 4096 low, below 16384 medium, else high; max_tokens still bounds the whole output", "use output_config.effort"},
 	FeatureDisplay:    {Dropped, "has no place in this dialect: the backend decides what it shows", dropField},
 
-	FeatureUser:        {Kept, "as `user`; replaced by its hash where it is longer than 64 bytes", ""},
+	FeatureUser:        {Kept, "as `user`, at Mistral in `metadata`; replaced by its hash where it is longer than 64 bytes", ""},
 	FeatureSecondUser:  {Dropped, "is a second label of the end user, and one is sent", "send one of them"},
 	FeatureMetadata:    {Kept, "as `metadata`", ""},
 	FeatureCacheKey:    {fate: Kept},

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"slices"
 )
 
@@ -14,7 +13,13 @@ type Quirks struct {
 	Rename []Rename
 	// Drop lists members that it refuses and that it does without: what they ask for
 	// it does unasked.
-	Drop []string
+	Drop []Dropped
+	// Labels lists members that it refuses and that are labels: they go into metadata,
+	// each under its own name. What stands there under that name already stays.
+	Labels []string
+	// Reasoning is how it takes back what the model reasoned earlier, where that is not
+	// in the member reasoning_content of a message.
+	Reasoning Reasoning
 	// ShortIDs says that ids of tool calls have nine letters or digits: others are
 	// replaced by their hash, the same in a call and in its result.
 	ShortIDs bool
@@ -23,41 +28,51 @@ type Quirks struct {
 // Rename is a member of a body under two names.
 type Rename struct{ From, To string }
 
+// Dropped is a member that is not sent: if it has one of the literals, or whatever it has
+// where there are none.
+type Dropped struct {
+	Name   string
+	Values []string
+}
+
+// Reasoning is where the messages of the assistant have what the model reasoned.
+type Reasoning uint8
+
+// The places.
+const (
+	ReasoningContent Reasoning = iota // the member reasoning_content, which is the usual
+	ReasoningMember                   // the member reasoning
+	ReasoningPart                     // a part of the content of type thinking, the first
+)
+
 // None reports whether there is nothing to do.
-func (q *Quirks) None() bool { return len(q.Rename) == 0 && len(q.Drop) == 0 && !q.ShortIDs }
+func (q *Quirks) None() bool {
+	return len(q.Rename) == 0 && len(q.Drop) == 0 && len(q.Labels) == 0 && q.Reasoning == ReasoningContent && !q.ShortIDs
+}
 
 // Apply returns a body as the provider wants it: the body itself where nothing
 // differs. REQUIRES: Scan has accepted the body.
 func (q *Quirks) Apply(body []byte) []byte {
 	l := lexer{b: body, lax: true}
-	var all []removable
-	var names []string
-	var keys []span
 	var p []patch
-	for o := l.object(); l.member(&o); {
-		name, at := string(l.key(&o)), removable{start: o.key.start, comma: o.comma}
-		keys = append(keys, o.key)
-		if n := len(all); n > 0 {
-			all[n-1].next = o.key.start
+	all := l.fields(func(name string) bool {
+		if name != "messages" || !q.ShortIDs && q.Reasoning == ReasoningContent {
+			return false
 		}
-		if name == "messages" && q.ShortIDs {
-			p = shortIDs(&l, p)
-		} else {
-			l.skip()
-		}
-		at.end = l.i
-		all, names = append(all, at), append(names, name)
-	}
+		p = q.messages(&l, p)
+		return true
+	})
 	var gone []removable
-	for i, name := range names {
-		to, ok := q.member(name, names)
-		switch {
+	for i := range all {
+		f := &all[i]
+		switch to, ok := q.member(f, all, body); {
 		case !ok:
-			gone = append(gone, all[i])
-		case to != name:
-			p = append(p, patch{keys[i], quoted(to)})
+			gone = append(gone, f.at)
+		case to != f.name:
+			p = append(p, patch{f.key, quoted(to)})
 		}
 	}
+	p, gone = q.labels(p, gone, all, body)
 	if p = without(p, gone); l.err != nil || len(p) == 0 {
 		return body
 	}
@@ -65,100 +80,92 @@ func (q *Quirks) Apply(body []byte) []byte {
 }
 
 // member is what a member is called, not ok if it is not sent.
-func (q *Quirks) member(name string, names []string) (to string, ok bool) {
-	if slices.Contains(q.Drop, name) {
-		return "", false
-	}
-	for _, r := range q.Rename {
-		if r.From != name {
-			continue
-		}
-		if slices.Contains(names, r.To) {
+func (q *Quirks) member(f *placed, all []placed, body []byte) (to string, ok bool) {
+	for _, d := range q.Drop {
+		if d.Name == f.name && (len(d.Values) == 0 || slices.Contains(d.Values, string(body[f.value.start:f.value.end]))) {
 			return "", false
 		}
-		return r.To, true
 	}
-	return name, true
+	for _, r := range q.Rename {
+		if r.From != f.name {
+			continue
+		}
+		return r.To, find(all, r.To) == nil
+	}
+	return f.name, true
 }
 
-// shortIDs replaces the ids of tool calls in messages that have another form.
-func shortIDs(l *lexer, p []patch) []patch {
-	if l.ws() != '[' {
-		l.skip()
-		return p
+// labels moves labels into metadata. Where there is none the first label becomes it.
+func (q *Quirks) labels(p []patch, gone []removable, all []placed, body []byte) ([]patch, []removable) {
+	meta := find(all, "metadata")
+	var there []placed
+	if meta != nil && body[meta.value.start] == '{' {
+		l := lexer{b: body[:meta.value.end], i: meta.value.start, lax: true}
+		there = l.fields(nil)
 	}
-	for a := l.array(); l.element(&a); {
-		for o := l.objectIfAny(); l.member(&o); {
-			switch string(l.key(&o)) {
-			case "tool_call_id":
-				p = shortID(l, p)
-			case "tool_calls":
-				p = callIDs(l, p)
-			default:
-				l.skip()
+	var first *placed
+	var moved []byte
+	for _, name := range q.Labels {
+		f := find(all, name)
+		if f == nil {
+			continue
+		}
+		if find(there, name) == nil && body[f.value.start] == '"' {
+			moved = append(append(append(append(moved, ','), quoted(name)...), ':'), body[f.value.start:f.value.end]...)
+			if first == nil && meta == nil {
+				first = f
+				continue
 			}
 		}
+		gone = append(gone, f.at)
 	}
-	return p
+	if len(moved) == 0 {
+		return p, gone
+	}
+	moved = moved[1:]
+	switch {
+	case meta == nil:
+		p = append(p, patch{span{first.key.start, first.value.end}, append(append([]byte(`"metadata":{`), moved...), '}')})
+	case len(there) > 0:
+		p = append(p, patch{span{meta.value.start + 1, meta.value.start + 1}, append(moved, ',')})
+	default:
+		p = append(p, patch{meta.value, append(append([]byte{'{'}, moved...), '}')})
+	}
+	return p, gone
 }
 
-func callIDs(l *lexer, p []patch) []patch {
-	if l.ws() != '[' {
-		l.skip()
-		return p
-	}
-	for a := l.array(); l.element(&a); {
-		for o := l.objectIfAny(); l.member(&o); {
-			if string(l.key(&o)) == "id" {
-				p = shortID(l, p)
-			} else {
-				l.skip()
-			}
+// placed is a member of an object and where it stands.
+type placed struct {
+	name       string
+	key, value span
+	at         removable
+}
+
+// find is the member of a name, nil if there is none.
+func find(list []placed, name string) *placed {
+	for i := range list {
+		if list[i].name == name {
+			return &list[i]
 		}
 	}
-	return p
+	return nil
 }
 
-// shortID replaces one id.
-func shortID(l *lexer, p []patch) []patch {
-	if l.ws() != '"' {
-		l.skip()
-		return p
-	}
-	in, escaped := l.str()
-	id := l.b[in.start:in.end]
-	if escaped {
-		id = appendUnquoted(nil, id)
-	}
-	if isShort(id) {
-		return p
-	}
-	return append(p, patch{in, hashed(id)})
-}
-
-const shortLen = 9
-
-const shortLetters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-
-func isShort(id []byte) bool {
-	if len(id) != shortLen {
-		return false
-	}
-	for _, c := range id {
-		if c >= 0x80 || bytes.IndexByte([]byte(shortLetters), c) < 0 {
-			return false
+// fields reads an object; what is none has no fields. Values are passed over but those that read has read, which may
+// be nil.
+func (l *lexer) fields(read func(name string) bool) (all []placed) {
+	for o := l.objectIfAny(); l.member(&o); {
+		f := placed{name: string(l.key(&o)), key: o.key, at: removable{start: o.key.start, comma: o.comma}}
+		if n := len(all); n > 0 {
+			all[n-1].at.next = o.key.start
 		}
+		l.ws()
+		f.value.start = l.i
+		if read == nil || !read(f.name) {
+			l.skip()
+		}
+		f.value.end, f.at.end = l.i, l.i
+		all = append(all, f)
 	}
-	return true
-}
-
-// hashed is the short form of an id: some 53 bits of its hash, so that two of one
-// conversation do not meet.
-func hashed(id []byte) []byte {
-	sum := sha256.Sum256(id)
-	out := make([]byte, shortLen)
-	for i := range out {
-		out[i] = shortLetters[int(sum[i])%len(shortLetters)]
-	}
-	return out
+	return all
 }
