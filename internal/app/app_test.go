@@ -108,6 +108,12 @@ func (b *bench) do(method, url, bearer, body string) (int, http.Header, string) 
 	if bearer != "" {
 		req.Header.Set("Authorization", "Bearer "+bearer)
 	}
+	return b.sent(req)
+}
+
+// sent sends a request and reads its answer.
+func (b *bench) sent(req *http.Request) (int, http.Header, string) {
+	b.t.Helper()
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		b.t.Fatal(err)

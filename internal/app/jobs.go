@@ -18,18 +18,17 @@ import (
 // openDesk makes what takes files and batches, and runs their lines by run. It works once
 // the store is there.
 func (a *App) openDesk(run exchange.Runner, table func() *route.Table, log func(*proxy.Record), b jobs.Bounds) {
+	hooks := a.metrics.Batches()
+	hooks.Ran = func(res *exchange.Result) {
+		record := proxy.Record{Final: res.Final, Usage: res.Usage, Cost: res.Cost, Risk: res.Risk, Denied: res.Denied, Would: res.Would}
+		if res.Err != nil {
+			record.Refusal, record.Err = res.Err.Refusal, res.Err.Err
+		}
+		log(&record)
+	}
 	a.desk = jobs.New(jobs.Options{
-		Store: lateJobs{&a.store}, Table: table,
-		Run: func(ctx context.Context, r *exchange.Request, c exchange.Client) exchange.Result {
-			res := run(ctx, r, c)
-			record := proxy.Record{Final: res.Final, Usage: res.Usage, Cost: res.Cost, Risk: res.Risk, Denied: res.Denied, Would: res.Would}
-			if res.Err != nil {
-				record.Refusal, record.Err = res.Err.Refusal, res.Err.Err
-			}
-			log(&record)
-			return res
-		}, Principal: a.principalOf,
-		Log: a.log, Bounds: b, Hooks: a.metrics.Batches(),
+		Store: lateJobs{&a.store}, Table: table, Run: run, Refuse: a.exchange.Refuse, Principal: a.principalOf,
+		Log: a.log, Bounds: b, Hooks: hooks,
 	})
 }
 

@@ -3,6 +3,7 @@ package batch
 import (
 	"bytes"
 	"context"
+	"maps"
 	"net/http"
 	"strconv"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"sluice/internal/exchange"
 	"sluice/internal/idempotency"
 	"sluice/internal/jobs"
+	"sluice/internal/wire"
 )
 
 // answerPath is where answers are that come later.
@@ -134,14 +136,39 @@ func (f *Face) showAnswer(w http.ResponseWriter, r *http.Request, by Caller) err
 	case a.State == jobs.LineCancelled:
 		return &sluice.Error{Kind: sluice.KindNotFound, Reason: sluice.NotFound, Param: "id", Msg: "names a request that was cancelled before it was answered"}
 	}
-	if a.Type != "" {
-		w.Header().Set("Content-Type", a.Type)
-	}
-	w.Header().Set("Sluice-Answers", string(a.Request))
-	w.Header().Set("Content-Length", strconv.Itoa(len(a.Body)))
+	answerHeader(w.Header(), &j, &a)
 	w.WriteHeader(a.Status)
 	_, err = w.Write(a.Body)
 	return err
+}
+
+// answerHeader sets the headers that the request would have had with its answer. Its id is
+// in one of its own, since each request has one: that of who asks is another.
+func answerHeader(h http.Header, j *jobs.Job, a *jobs.Result) {
+	t := &a.Told
+	maps.Copy(h, t.Header)
+	set := func(name, value string) {
+		if value != "" {
+			h.Set(name, value)
+		}
+	}
+	if j.Op.Dialect() == wire.Anthropic && a.State == jobs.LineFailed && h["Request-Id"] == nil { // as its errors have it
+		h.Set("Request-Id", string(a.Request))
+	}
+	if t.Policy != "" {
+		h.Set(wire.HeaderQueue, strconv.FormatInt(t.Queued, 10))
+	}
+	if t.Tier > 0 {
+		h.Set(wire.HeaderTier, strconv.Itoa(t.Tier))
+	}
+	set(wire.HeaderBackend, string(t.Backend))
+	set(wire.HeaderPolicy, t.Policy)
+	set(wire.HeaderDropped, t.Dropped)
+	set(wire.HeaderCache, t.Cache)
+	set(wire.HeaderReason, t.Reason)
+	set("Content-Type", a.Type)
+	set("Sluice-Answers", string(a.Request))
+	h.Set("Content-Length", strconv.Itoa(len(a.Body)))
 }
 
 // dropAnswer cancels a request that has not been answered, and deletes an answer.

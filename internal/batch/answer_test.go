@@ -39,9 +39,12 @@ func TestAnswerComesLater(t *testing.T) {
 	for text, want := range map[string]struct {
 		status int
 		body   string
+		header map[string]string
 	}{
-		"hi":   {200, `{"id":"x","model":"m","usage":{"total":11}}`},
-		"fail": {400, "messages are wrong"},
+		"hi": {200, `{"id":"x","model":"m","usage":{"total":11}}`, map[string]string{
+			"Sluice-Backend": "b1", "Sluice-Policy": "v1", "Sluice-Queue-Ms": "0", "Sluice-Dropped": "max_tokens=9", "X-Request-Id": "theirs", "Sluice-Reason": "",
+		}},
+		"fail": {400, "messages are wrong", map[string]string{"Sluice-Backend": "", "Sluice-Policy": "", "Sluice-Reason": "invalid_request"}},
 	} {
 		at := r.later(text)
 		var g got
@@ -51,6 +54,11 @@ func TestAnswerComesLater(t *testing.T) {
 		})
 		if g.status != want.status || !strings.Contains(g.body, want.body) || !strings.HasPrefix(g.header.Get("Sluice-Answers"), "batch_req_") {
 			t.Errorf("%s: got %+v", text, g)
+		}
+		for name, value := range want.header {
+			if g.header.Get(name) != value {
+				t.Errorf("%s: %s is %q, want %q", text, name, g.header.Get(name), value)
+			}
 		}
 		if g := r.do(acme, "DELETE", at, nil); g.status != 200 || !strings.Contains(g.body, `"deleted":true`) {
 			t.Errorf("%s: deleted %+v", text, g)

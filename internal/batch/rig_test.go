@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"sluice"
+	"sluice/internal/engine"
 	"sluice/internal/exchange"
 	"sluice/internal/idempotency"
 	"sluice/internal/jobs"
@@ -52,10 +53,16 @@ func answers(ctx context.Context, r *exchange.Request, c exchange.Client) exchan
 	}
 	u := sluice.Usage{Input: 5, Output: 3, CacheRead: 2, Reasoning: 1, Source: sluice.UsageReported}
 	body := fmt.Sprintf(`{"id":"x","model":%q,"usage":{"total":11}}`, r.Head.Model)
-	if err := c.Answer(&exchange.Head{Status: 200}, []byte(body)); err != nil {
+	head := exchange.Head{Status: 200, Grant: engine.Grant{Policy: "v1", Backend: &route.Backend{ID: "b1"}}, Dropped: "max_tokens=9", Upstream: http.Header{"X-Request-Id": {"theirs"}, "Sluice-Reason": {"forged"}}}
+	if err := c.Answer(&head, []byte(body)); err != nil {
 		return exchange.Result{Err: sluice.AsError(err)}
 	}
 	return exchange.Result{Usage: u, Cost: 1000}
+}
+
+// refuse is what the exchange does with what is not run, as far as it matters here.
+func refuse(_ *exchange.Request, _ exchange.Client, e *sluice.Error) exchange.Result {
+	return exchange.Result{Err: e}
 }
 
 func newRig(t *testing.T, bounds jobs.Bounds) *rig {
@@ -81,7 +88,7 @@ func newRig(t *testing.T, bounds jobs.Bounds) *rig {
 func (r *rig) second() *jobs.Desk {
 	table := &route.Table{Models: map[sluice.ModelID]*route.Model{"m": {ID: "m"}}}
 	d := jobs.New(jobs.Options{
-		Store: r.db, Run: answers, Table: func() *route.Table { return table }, Bounds: r.bounds,
+		Store: r.db, Run: answers, Refuse: refuse, Table: func() *route.Table { return table }, Bounds: r.bounds,
 		Principal: func(p sluice.Principal) (sluice.Principal, error) {
 			p.Policy = &sluice.Policy{Class: sluice.Interactive, Weight: 1}
 			return p, nil

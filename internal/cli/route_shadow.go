@@ -138,7 +138,10 @@ func shadows(w io.Writer, x *admin.Explanation) {
 	if x.ShadowOf != "" {
 		fmt.Fprintf(w, "%-11sthis is a copy of request %s: nobody saw its answer, and no tenant is charged for it\n", "shadow", x.ShadowOf)
 	}
-	if x.Voided {
+	switch {
+	case x.Voided && x.Outcome == sluice.Rejected.String():
+		fmt.Fprintf(w, "%-11sits line of a batch waited, and was tried again: this try is in no tenant's usage\n", "voided_dup")
+	case x.Voided:
 		fmt.Fprintf(w, "%-11sanother attempt answered this line of its batch: no tenant is charged for this one\n", "voided_dup")
 	}
 	for i := range x.Copies {

@@ -17,8 +17,10 @@ import (
 // Options is what a Desk works with. All but Log, Hooks and Bounds are needed.
 type Options struct {
 	Store Store
-	Run   exchange.Runner     // takes a line's request to its result
-	Table func() *route.Table // the routing table in force
+	Run   exchange.Runner // takes a line's request to its result
+	// Refuse records a request that is refused before it is run (exchange.Exchange.Refuse).
+	Refuse func(*exchange.Request, exchange.Client, *sluice.Error) exchange.Result
+	Table  func() *route.Table // the routing table in force
 	// Principal is who a job's caller is now, with the policy of now: its error says why
 	// that caller may not call any more.
 	Principal func(sluice.Principal) (sluice.Principal, error)
@@ -29,11 +31,12 @@ type Options struct {
 
 // Hooks are told what happened. Nil fields are silent. They must not block.
 type Hooks struct {
-	Line      func(k Kind, s LineState) // a line has its result
-	Deferred  func(why sluice.Reason)   // a line was refused and waits
-	Reclaimed func()                    // a line was taken over from a worker that is lost
-	Stale     func()                    // an answer came for a line that another worker has, and was voided
-	Ended     func(j *Job)              // a job has ended
+	Ran       func(res *exchange.Result) // a request of a line has ended, and is not one that was refused and waits
+	Line      func(k Kind, s LineState)  // a line has its result
+	Deferred  func(why sluice.Reason)    // a line was refused and waits
+	Reclaimed func()                     // a line was taken over from a worker that is lost
+	Stale     func()                     // an answer came for a line that another worker has, and was voided
+	Ended     func(j *Job)               // a job has ended
 }
 
 // Desk takes files and jobs, and gives what became of them. Its methods are safe for

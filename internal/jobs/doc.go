@@ -38,6 +38,11 @@
 // each line, whoever else was at it. A worker says every third of Bounds.Lease that it
 // lives; the lines of one that has not said so for Bounds.Lease are claimed by others.
 //
+// A line that is refused before its request is run is recorded as a request that is
+// refused (Options.Refuse). So the request that a result names is in the ledger, and a
+// result of a line that never ran names none. What is told of an answer beside its body
+// ([Told]) is kept with it.
+//
 // The request of a claim that is not the line's any more is voided: its entries in the
 // ledger, whether they are there already or come later, say voided_dup, show their cost,
 // and are in no sum of the tenant's. So a line that was in flight when its process died is
@@ -46,7 +51,8 @@
 // # Waiting and failing
 //
 // A refusal for rate, for concurrency or for capacity gives the line back: it waits for
-// what the refusal says, at least a second, and then takes its turn. A budget that is
+// what the refusal says, at least a second, and then takes its turn. The request that was
+// refused is voided, unless it has taken something: a line is one request in all sums. A budget that is
 // spent makes it wait where its window ends before the deadline. Anything else that a
 // request can end with is the line's result. At the deadline, what has none expires.
 //

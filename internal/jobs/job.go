@@ -127,9 +127,10 @@ type Result struct {
 	CustomID string
 	State    LineState
 	Status   int              // of the answer or of the error; 0 if the line never ran
-	Request  sluice.RequestID // that it ran as; empty if it never did
+	Request  sluice.RequestID // that it ran as, or was refused as: the ledger has it; empty if it never ran
 	Type     string           // of Body; empty is JSON
 	Body     []byte           // the answer, or the error as the dialect writes it; empty if it never ran
+	Told     Told             // of it, beside its body
 	Usage    sluice.Usage
 	Cost     sluice.Nano
 	Ended    time.Time

@@ -2,19 +2,21 @@ package jobs
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// render appends a result as one line of a file, as the kind's clients read it, and
-// reports whether it belongs with the errors.
-func render(b []byte, k Kind, r *Result) (line []byte, failed bool) {
-	if k == MessageBatch {
+// render appends a result as one line of a file, as the clients of the job's kind read it,
+// and reports whether it belongs with the errors. Beside the dialect's own members each has
+// one of the gateway's, which client libraries pass over.
+func render(b []byte, j *Job, r *Result) (line []byte, failed bool) {
+	if j.Kind == MessageBatch {
 		return renderMessage(b, r), false
 	}
-	return renderOpenAI(b, r), r.State != LineSucceeded
+	return renderOpenAI(b, j.ID, r), r.State != LineSucceeded
 }
 
 // What is said of lines that never ran, or that were ended.
@@ -23,9 +25,9 @@ const (
 	cancelledMessage = "This request had no answer when the batch was cancelled. If it had begun, it is charged for what it used."
 )
 
-func renderOpenAI(b []byte, r *Result) []byte {
+func renderOpenAI(b []byte, job JobID, r *Result) []byte {
 	b = append(b, `{"id":`...)
-	b = appendText(b, string(r.Request))
+	b = appendText(b, cmp.Or(string(r.Request), lineOf(job, r.Line)))
 	b = append(b, `,"custom_id":`...)
 	b = appendText(b, r.CustomID)
 	switch r.State {
@@ -38,7 +40,7 @@ func renderOpenAI(b []byte, r *Result) []byte {
 		b = appendText(b, code)
 		b = append(b, `,"message":`...)
 		b = appendText(b, message)
-		b = append(b, `}}`...)
+		b = append(b, '}')
 	default:
 		b = append(b, `,"response":{"status_code":`...)
 		b = strconv.AppendInt(b, int64(r.Status), 10)
@@ -46,9 +48,24 @@ func renderOpenAI(b []byte, r *Result) []byte {
 		b = appendText(b, string(r.Request))
 		b = append(b, `,"body":`...)
 		b = appendBody(b, r.Body)
-		b = append(b, `},"error":null}`...)
+		b = append(b, `},"error":null`...)
 	}
-	return append(b, '\n')
+	return append(appendTold(b, r), "}\n"...)
+}
+
+// appendTold adds what the gateway tells of a line, if it ran: the id for sluice explain,
+// and what stands in headers of an answer that comes at once.
+func appendTold(b []byte, r *Result) []byte {
+	if r.Request == "" {
+		return b
+	}
+	own := asTold{r.Request, r.Told}
+	own.Header = nil
+	text, err := json.Marshal(own)
+	if err != nil { // no text fails
+		return b
+	}
+	return append(append(b, `,"sluice":`...), text...)
 }
 
 func renderMessage(b []byte, r *Result) []byte {
@@ -67,7 +84,7 @@ func renderMessage(b []byte, r *Result) []byte {
 	default:
 		b = append(b, `"canceled"`...)
 	}
-	return append(b, "}}\n"...)
+	return append(appendTold(append(b, '}'), r), "}\n"...)
 }
 
 // appendBody adds an answer as it is, but on one line. What is not JSON becomes a text.

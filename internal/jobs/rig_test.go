@@ -40,6 +40,8 @@ type office struct {
 	flight  int                  // requests that run
 	unkept  bool                 // nothing is entered in the ledger
 	most    int                  // of those at a time
+	head    exchange.Head        // of every answer
+	told    int                  // requests that have ended, as the hook is told
 }
 
 // clerk is one desk and the store as it sees it.
@@ -110,7 +112,12 @@ func (o *office) desk(b jobs.Bounds) *clerk {
 	c := &clerk{see: &sight{Store: o.db}}
 	table := &route.Table{Models: map[sluice.ModelID]*route.Model{"fast": {ID: "fast"}, "large": {ID: "large"}}}
 	c.Desk = jobs.New(jobs.Options{
-		Store: c.see, Run: o.run, Table: func() *route.Table { return table }, Bounds: b,
+		Store: c.see, Run: o.run, Refuse: o.refuse, Table: func() *route.Table { return table }, Bounds: b,
+		Hooks: jobs.Hooks{Ran: func(*exchange.Result) {
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			o.told++
+		}},
 		Principal: func(p sluice.Principal) (sluice.Principal, error) {
 			o.mu.Lock()
 			defer o.mu.Unlock()
@@ -182,10 +189,19 @@ func (o *office) run(ctx context.Context, r *exchange.Request, c exchange.Client
 		o.enter(r, &res)
 	}
 	if res.Err == nil {
-		if err := c.Answer(&exchange.Head{Status: 200}, []byte(`{"object":"chat.completion","text":"`+textOf(r.Body)+`"}`)); err != nil {
+		head := o.head
+		head.Status = 200
+		if err := c.Answer(&head, []byte(`{"object":"chat.completion","text":"`+textOf(r.Body)+`"}`)); err != nil {
 			res.Err = sluice.AsError(err)
 		}
 	}
+	return res
+}
+
+// refuse enters a request that is not run.
+func (o *office) refuse(r *exchange.Request, _ exchange.Client, e *sluice.Error) exchange.Result {
+	res := exchange.Result{Err: e}
+	o.enter(r, &res)
 	return res
 }
 

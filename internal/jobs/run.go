@@ -30,10 +30,12 @@ var errStreamed = errors.New("a line was answered by a stream")
 
 // collect takes an answer whole.
 type collect struct {
+	of       Kind
 	answered bool
 	status   int
 	kind     string
 	body     []byte
+	told     Told
 }
 
 var _ exchange.Client = (*collect)(nil)
@@ -43,7 +45,7 @@ func (c *collect) Events(*exchange.Head, []byte) error { return errStreamed }
 
 // Answer implements exchange.Client.
 func (c *collect) Answer(h *exchange.Head, body []byte) error {
-	c.answered, c.status, c.kind, c.body = true, h.Status, h.Type, append([]byte(nil), body...)
+	c.answered, c.status, c.kind, c.body, c.told = true, h.Status, h.Type, append([]byte(nil), body...), toldOf(c.of, h)
 	return nil
 }
 
@@ -68,6 +70,8 @@ type attempt struct {
 
 	id        sluice.RequestID
 	principal sluice.Principal
+	req       *exchange.Request // as far as it could be made
+	ran       bool              // it was handed over to be run, and is recorded
 }
 
 // run takes a line to its result, or says why it is to wait. A panic is the line's error.
@@ -76,47 +80,86 @@ func (a *attempt) run(ctx context.Context) (out outcome) {
 		if v := recover(); v != nil {
 			e := &sluice.Error{Kind: sluice.KindInternal, Reason: sluice.InternalError, Msg: "internal error", Err: fmt.Errorf("panic: %v\n%s", v, debug.Stack())}
 			a.d.o.Log.Error("a line of a batch panicked", "job", string(a.job.ID), "line", a.line.Line, "error", e.Err)
-			out = a.failed(e)
+			out = a.refused(e)
 		}
 	}()
-	a.id = RequestOf(a.job.ID, a.line.Line, a.line.Claim)
-	var err error
+	if err := a.request(); err != nil {
+		return a.refused(sluice.AsError(err))
+	}
+	c := &collect{of: a.job.Kind}
+	a.ran = true
+	res := a.d.o.Run(ctx, a.req, c)
+	out = a.ended(context.Cause(ctx), &res, c)
+	if out.refused == nil || !out.Void {
+		a.told(&res)
+	}
+	return out
+}
+
+// told tells the hooks of a request that has ended.
+func (a *attempt) told(res *exchange.Result) {
+	if a.d.o.Hooks.Ran != nil {
+		a.d.o.Hooks.Ran(res)
+	}
+}
+
+// request makes the line's request. The error says why it may not be run; as much of it as
+// is known is there then, too.
+func (a *attempt) request() (err error) {
+	a.begin()
+	r := a.req
 	if a.principal, err = a.d.o.Principal(a.job.Caller); err != nil {
-		return a.failed(sluice.AsError(err))
+		return err
 	}
-	body, err := bodyOf(a.job.Kind, a.body)
-	if err != nil {
-		return a.failed(sluice.Invalid("", "the line is not as it was checked: %s", plain(err)))
+	a.principal.Run = a.job.Terms.Run
+	r.Principal = a.principal
+	if r.Body, err = bodyOf(a.job.Kind, a.body); err != nil {
+		return sluice.Invalid("", "the line is not as it was checked: %s", plain(err))
 	}
-	head, err := headOf(a.job.Op, body, a.principal.Policy, a.d.o.Table())
+	head, err := headOf(a.job.Op, r.Body, a.principal.Policy, a.d.o.Table())
 	if err != nil {
-		return a.failed(sluice.AsError(err))
+		return err
 	}
 	if a.principal.User == "" { // else it was verified
 		a.principal.User = sluice.UserID(head.User)
 	}
-	a.principal.Run = a.job.Terms.Run
-	req := &exchange.Request{
-		ID: a.id, Arrived: time.Now(), Principal: a.principal, Head: head, Body: body, Header: a.job.Terms.Header.Clone(),
-		Class: sluice.Batch, Risk: a.job.Terms.Risk, Task: a.job.Terms.Task, Labels: a.job.Terms.Labels, MaxWait: -1, Cache: a.job.Terms.Cache,
-	}
+	r.Head, r.Principal = head, a.principal
 	if p := a.principal.Policy; p != nil && p.AllowsClass(a.class) {
-		req.Class = a.class
+		r.Class = a.class
 	}
-	c := &collect{}
-	res := a.d.o.Run(ctx, req, c)
-	return a.ended(context.Cause(ctx), &res, c)
+	return nil
+}
+
+// begin makes what of the request its job tells.
+func (a *attempt) begin() {
+	t := &a.job.Terms
+	a.id = RequestOf(a.job.ID, a.line.Line, a.line.Claim)
+	a.req = &exchange.Request{
+		ID: a.id, Arrived: time.Now(), Principal: a.job.Caller, Head: &wire.Head{Op: a.job.Op, Model: a.job.Model}, Header: t.Header.Clone(),
+		Class: sluice.Batch, Risk: t.Risk, Task: t.Task, Labels: t.Labels, MaxWait: -1, Cache: t.Cache,
+	}
+}
+
+// refused is the outcome of a line whose request is not run: it waits, or has its result
+// and is recorded, as what is refused elsewhere is.
+func (a *attempt) refused(e *sluice.Error) outcome {
+	var res exchange.Result
+	if _, again := waits(e, a.d.now(), a.job.Deadline); !again && !a.ran {
+		res = a.d.o.Refuse(a.req, &collect{of: a.job.Kind}, e)
+		a.told(&res)
+	}
+	return a.failed(e, &res)
 }
 
 // unread is the outcome of a line whose input the store does not give: it waits, unless
 // the input is gone.
 func (a *attempt) unread(err error) outcome {
-	a.id = RequestOf(a.job.ID, a.line.Line, a.line.Claim)
+	a.begin()
 	e := sluice.AsError(err)
 	if e.Kind == sluice.KindInternal {
 		e = &sluice.Error{Kind: sluice.KindOverloaded, Reason: sluice.NotReady, Msg: "the input cannot be read now", Err: err}
 	}
-	return a.failed(e)
+	return a.refused(e)
 }
 
 // ended is the outcome of a request that was run.
@@ -124,9 +167,11 @@ func (a *attempt) unread(err error) outcome {
 func (a *attempt) ended(cause error, res *exchange.Result, c *collect) outcome {
 	switch {
 	case res.Err == nil && c.answered:
-		return a.result(res, c.status, c.kind, c.body)
+		out := a.result(res, c.status, c.kind, c.body)
+		out.Result.Told = c.told
+		return out
 	case res.Err == nil:
-		return a.failed(sluice.AsError(errors.New("a line was answered by nothing")))
+		return a.failed(sluice.AsError(errors.New("a line was answered by nothing")), res)
 	case cause == errStopping:
 		out := a.outcome()
 		out.Void = true
@@ -139,15 +184,7 @@ func (a *attempt) ended(cause error, res *exchange.Result, c *collect) outcome {
 		}
 		return out
 	}
-	out := a.failed(res.Err)
-	if out.Result == nil {
-		return out
-	}
-	if res.Pass != nil {
-		out.Result.Status, out.Result.Type, out.Result.Body = res.Pass.Status, res.Pass.Header.Get("Content-Type"), res.Pass.Body
-	}
-	out.Result.Usage, out.Result.Cost = res.Usage, res.Cost
-	return out
+	return a.failed(res.Err, res)
 }
 
 func (a *attempt) outcome() outcome {
@@ -171,21 +208,30 @@ func (a *attempt) result(res *exchange.Result, status int, kind string, body []b
 	return out
 }
 
-// failed is the outcome of an error: the line waits, or has its result.
-func (a *attempt) failed(e *sluice.Error) outcome {
+// failed is the outcome of a request that ended with an error, as far as it had come: the
+// line waits, or has its result.
+func (a *attempt) failed(e *sluice.Error, res *exchange.Result) outcome {
 	now := a.d.now()
 	if wait, ok := waits(e, now, a.job.Deadline); ok {
 		out := a.outcome()
 		out.refused, out.Due = e, now.Add(wait)
+		// The line counts as one request, however often it is refused; what a try has cost
+		// is its tenant's all the same.
+		out.Void = a.ran && res.Cost == 0 && res.Usage.Total() == 0
 		return out
 	}
 	var o wire.ErrorOptions
 	if p := a.principal.Policy; p != nil {
 		o.Budget402 = p.Budget402
 	}
-	status, _, body := wire.Error(a.job.Op.Dialect(), e, a.id, o)
-	out := a.result(&exchange.Result{}, status, "", body)
+	status, header, body := wire.Error(a.job.Op.Dialect(), e, a.id, o)
+	out := a.result(res, status, "", body)
 	out.Result.State = LineFailed
+	if res.Pass != nil {
+		out.Result.Status, out.Result.Type, out.Result.Body = res.Pass.Status, res.Pass.Header.Get("Content-Type"), res.Pass.Body
+		header = nil
+	}
+	out.Result.Told.refusedBy(a.job.Kind, e, res, header)
 	return out
 }
 

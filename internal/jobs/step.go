@@ -103,7 +103,7 @@ func (d *Desk) writeResults(ctx context.Context, j *Job, owner string, fence int
 			r := &group[i]
 			after = r.Line
 			var failed bool
-			line, failed = render(line[:0], j.Kind, r)
+			line, failed = render(line[:0], j, r)
 			to, what := out, "output"
 			if failed {
 				to, what = bad, "error"

@@ -63,14 +63,7 @@ func (d *Desk) newJob(n *NewJob, b *Bounds) (Job, error) {
 	}
 	j.Caller.Policy = nil
 	j.Terms.Header = wire.RequestHeader(n.Terms.Header)
-	size := 0
-	for name, values := range j.Terms.Header {
-		size += len(name)
-		for _, v := range values {
-			size += len(v)
-		}
-	}
-	if size > maxHeaderBytes {
+	if size := sizeOf(j.Terms.Header); size > maxHeaderBytes {
 		return Job{}, sluice.Invalid("header", "has %d bytes that would be kept with the job, the bound is %d", size, maxHeaderBytes)
 	}
 	return j, nil

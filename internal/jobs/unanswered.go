@@ -5,8 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"strconv"
-	"strings"
 
 	"sluice"
 )
@@ -68,30 +66,34 @@ func (d *Desk) unansweredIn(ctx context.Context, j *Job, limit int) ([]Result, e
 	return out, nil
 }
 
+// asTold is what appendTold wrote.
+type asTold struct {
+	Request sluice.RequestID `json:"request_id"`
+	Told
+}
+
 // readOpenAI reads what renderOpenAI wrote.
 func readOpenAI(_ int, line []byte) (Result, bool) {
 	var l struct {
-		ID       sluice.RequestID `json:"id"`
-		CustomID string           `json:"custom_id"`
+		ID       string `json:"id"`
+		CustomID string `json:"custom_id"`
 		Response struct {
 			Status int `json:"status_code"`
 		} `json:"response"`
-		Error struct {
+		Sluice asTold `json:"sluice"`
+		Error  struct {
 			Code string `json:"code"`
 		} `json:"error"`
 	}
 	if json.Unmarshal(line, &l) != nil {
 		return Result{}, false
 	}
-	out := Result{CustomID: l.CustomID, State: LineFailed, Status: l.Response.Status, Request: l.ID}
+	out := Result{Line: lineNumber(l.ID), CustomID: l.CustomID, State: LineFailed, Status: l.Response.Status, Request: l.Sluice.Request, Told: l.Sluice.Told}
 	switch l.Error.Code {
 	case "batch_expired":
 		out.State = LineExpired
 	case "batch_cancelled":
 		out.State = LineCancelled
-	}
-	if parts := strings.Split(string(l.ID), "_"); len(parts) > 2 { // as RequestOf made it
-		out.Line, _ = strconv.Atoi(parts[len(parts)-2])
 	}
 	return out, true
 }
@@ -102,19 +104,14 @@ func readMessage(n int, line []byte) (Result, bool) {
 	var l struct {
 		CustomID string `json:"custom_id"`
 		Result   struct {
-			Type  string `json:"type"`
-			Error struct {
-				Request sluice.RequestID `json:"request_id"`
-			} `json:"error"`
+			Type string `json:"type"`
 		} `json:"result"`
+		Sluice asTold `json:"sluice"`
 	}
 	if json.Unmarshal(line, &l) != nil || l.Result.Type == "succeeded" {
 		return Result{}, false
 	}
-	out := Result{Line: n, CustomID: l.CustomID, State: LineFailed}
-	if IsRequest(l.Result.Error.Request) { // else it is the provider's own
-		out.Request = l.Result.Error.Request
-	}
+	out := Result{Line: n, CustomID: l.CustomID, State: LineFailed, Request: l.Sluice.Request, Told: l.Sluice.Told}
 	switch l.Result.Type {
 	case "expired":
 		out.State = LineExpired

@@ -22,13 +22,13 @@ const (
 	hLabels    = "Sluice-Labels"
 	hRisk      = "Sluice-Risk"
 	hRequestID = "Sluice-Request-Id"
-	hBackend   = "Sluice-Backend"
-	hPolicy    = "Sluice-Policy"
-	hQueue     = "Sluice-Queue-Ms"
-	hDropped   = "Sluice-Dropped"
-	hReason    = "Sluice-Reason"
-	hTier      = "Sluice-Tier"
-	hCache     = "Sluice-Cache"
+	hBackend   = wire.HeaderBackend
+	hPolicy    = wire.HeaderPolicy
+	hQueue     = wire.HeaderQueue
+	hDropped   = wire.HeaderDropped
+	hReason    = wire.HeaderReason
+	hTier      = wire.HeaderTier
+	hCache     = wire.HeaderCache
 	hReplayed  = "Idempotent-Replayed"
 	hOriginal  = "Sluice-Original-Request"
 )

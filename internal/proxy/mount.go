@@ -265,10 +265,13 @@ func (a *answer) WriteHeader(status int) {
 	s.committed = true
 	h := a.c.w.Header()
 	a.c.answerHeader(h, nil)
-	if a.c.dropping != "" {
-		h[hDropped] = []string{a.c.dropping}
+	if d := a.c.dropping; d != "" {
+		if kept := h.Get(hDropped); kept != "" { // of the answer that is given here
+			d = kept + ", " + d
+		}
+		h[hDropped] = []string{d}
 	}
-	if a.c.dialect == wire.Anthropic {
+	if a.c.dialect == wire.Anthropic && h["Request-Id"] == nil {
 		h.Set("Request-Id", string(s.id))
 	}
 	if h["Content-Type"] == nil {

@@ -260,9 +260,22 @@ func (p *poster) post(post *jobs.Posting) (bool, error) {
 	if body == nil {
 		body = []byte{}
 	}
-	_, err = p.tx.ExecContext(p.ctx, "INSERT INTO job_results (job, line, status, request_id, type, body, cost, ended_us) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
-		string(p.id), r.Line, r.Status, string(r.Request), plainText(r.Type), body, int64(r.Cost), microsOf(r.Ended))
+	told, err := toldText(&r.Told)
+	if err != nil {
+		return true, err
+	}
+	_, err = p.tx.ExecContext(p.ctx, "INSERT INTO job_results (job, line, status, request_id, type, body, cost, ended_us, told) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+		string(p.id), r.Line, r.Status, string(r.Request), plainText(r.Type), body, int64(r.Cost), microsOf(r.Ended), told)
 	return true, err
+}
+
+// toldText is what is told beside an answer, empty for nothing.
+func toldText(t *jobs.Told) (string, error) {
+	b, err := json.Marshal(t)
+	if string(b) == "{}" {
+		return "", err
+	}
+	return plainText(string(b)), err
 }
 
 // sum adds what was posted to the job.
@@ -323,7 +336,7 @@ func (db *DB) EndLines(ctx context.Context, id jobs.JobID, now time.Time, as job
 
 // Results are lines that have ended.
 func (db *DB) Results(ctx context.Context, id jobs.JobID, after, limit int, maxBytes int64) ([]jobs.Result, error) {
-	rows, err := db.read.QueryContext(ctx, fmt.Sprintf(`SELECT l.line, l.custom_id, l.state, l.claim, COALESCE(r.status, 0), COALESCE(r.request_id, ''), COALESCE(r.type, ''), r.body, COALESCE(r.cost, 0), COALESCE(r.ended_us, 0)
+	rows, err := db.read.QueryContext(ctx, fmt.Sprintf(`SELECT l.line, l.custom_id, l.state, COALESCE(r.status, 0), COALESCE(r.request_id, ''), COALESCE(r.type, ''), r.body, COALESCE(r.cost, 0), COALESCE(r.ended_us, 0), COALESCE(r.told, '')
 		FROM job_lines l LEFT JOIN job_results r ON r.job = l.job AND r.line = l.line
 		WHERE l.job = $1 AND l.line > $2 AND l.state > 1 ORDER BY l.line LIMIT %d`, limit), string(id), after)
 	if err != nil {
@@ -333,17 +346,20 @@ func (db *DB) Results(ctx context.Context, id jobs.JobID, after, limit int, maxB
 	var out []jobs.Result
 	for size := int64(0); size < maxBytes && rows.Next(); {
 		var r jobs.Result
-		var ended, claim int64
-		if err := rows.Scan(&r.Line, &r.CustomID, &r.State, &claim, &r.Status, &r.Request, &r.Type, &r.Body, &r.Cost, &ended); err != nil {
+		var ended int64
+		var told string
+		if err := rows.Scan(&r.Line, &r.CustomID, &r.State, &r.Status, &r.Request, &r.Type, &r.Body, &r.Cost, &ended, &told); err != nil {
 			return nil, fmt.Errorf("read results of job %s: %w", id, err)
 		}
-		if r.Request == "" {
-			r.Request = jobs.RequestOf(id, r.Line, claim)
+		if told != "" {
+			if err := json.Unmarshal([]byte(told), &r.Told); err != nil {
+				return nil, fmt.Errorf("read results of job %s: line %d: %w", id, r.Line, err)
+			}
 		}
 		if ended > 0 {
 			r.Ended = fromMicros(ended)
 		}
-		size += int64(len(r.Body)) + 1
+		size += int64(len(r.Body)+len(told)) + 1
 		out = append(out, r)
 	}
 	return out, rows.Err()

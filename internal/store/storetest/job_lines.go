@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"net/http"
 	"sync"
 	"testing"
 	"time"
@@ -26,6 +27,7 @@ func answered(l jobs.Line, id jobs.JobID) jobs.Posting {
 	return jobs.Posting{Line: l.Line, Claim: l.Claim, Result: &jobs.Result{
 		Line: l.Line, CustomID: l.CustomID, State: jobs.LineSucceeded, Status: 200, Request: jobs.RequestOf(id, l.Line, l.Claim), Body: []byte(`{"n":1}`),
 		Usage: sluice.Usage{Input: 7, Output: 3, Source: sluice.UsageReported}, Cost: 11, Ended: noon,
+		Told: jobs.Told{Backend: "b", Policy: "v1", Queued: 3, Dropped: "max_tokens=4", Cache: "miss", Tier: 2, Reason: "degraded", Header: http.Header{"X-Request-Id": {"p1"}}},
 	}}
 }
 
@@ -163,7 +165,7 @@ func testEndLines(t *testing.T, fresh Fresh) {
 	counts(t, db, j.ID, jobs.Counts{Total: 4, Succeeded: 1, Cancelled: 3})
 	results, err := db.Results(t.Context(), j.ID, 1, 2, 1<<20)
 	must(t, err)
-	if len(results) != 2 || results[0].Line != 2 || results[1].State != jobs.LineCancelled {
+	if len(results) != 2 || results[0].Line != 2 || results[0].Request != jobs.RequestOf(j.ID, 2, 1) || results[1].State != jobs.LineCancelled || results[1].Request != "" {
 		t.Errorf("results %v", results)
 	}
 }
