@@ -79,7 +79,8 @@ type BatchLine struct {
 	CustomID string `json:"custom_id"`
 	State    string `json:"state" enum:"failed,cancelled,expired"`
 	Status   int    `json:"status,omitempty"`
-	Request  string `json:"request,omitempty" doc:"That it ran as: sluice explain tells of it"`
+	Request  string `json:"request,omitempty" doc:"That it ran as: sluice explain tells of it; absent: it never ran"`
+	Reason   string `json:"reason,omitempty" doc:"Why it was refused, in one word"`
 }
 
 // BatchDetail is one batch with what went wrong in it.
@@ -95,7 +96,8 @@ type BatchDetail struct {
 	ErrorFile  string            `json:"error_file,omitempty"`
 	Problems   []BatchProblem    `json:"problems,omitempty" doc:"Of its input, for which it failed; at most 100"`
 	Unsaid     int               `json:"further_problems,omitempty"`
-	Unanswered []BatchLine       `json:"unanswered,omitempty" doc:"The first lines that ended without an answer, at most 20"`
+	Unanswered []BatchLine       `json:"unanswered,omitempty" doc:"The first lines that ended without an answer, as many as were asked for and a bounded search finds"`
+	Untold     int               `json:"further_unanswered,omitempty" doc:"Lines that ended without an answer, beyond these"`
 }
 
 type (
@@ -114,6 +116,7 @@ type (
 	batchIn struct {
 		ID     string `path:"batch" maxLength:"80"`
 		Tenant string `query:"tenant" maxLength:"64" doc:"Restrict to one tenant: another's id is a 404"`
+		Lines  int    `query:"lines" minimum:"0" maximum:"1000" doc:"Most lines that are told one by one; 0: 20"`
 	}
 	batchOut      struct{ Body BatchDetail }
 	cancelBatchIn struct {
@@ -123,7 +126,7 @@ type (
 	}
 )
 
-// linesTold is how many of a batch's lines are told one by one.
+// linesTold is how many of a batch's lines are told one by one where nobody says.
 const linesTold = 20
 
 func (a *API) registerBatches(api huma.API) {
@@ -172,16 +175,18 @@ func (a *API) batch(ctx context.Context, in *batchIn) (*batchOut, error) {
 		return nil, err
 	}
 	out := &batchOut{Body: a.batchDetail(&j)}
-	if j.Counts.Failed+j.Counts.Cancelled+j.Counts.Expired == 0 || a.o.Batches.Unanswered == nil {
+	wrong := j.Counts.Failed + j.Counts.Cancelled + j.Counts.Expired
+	if wrong == 0 || a.o.Batches.Unanswered == nil {
 		return out, nil
 	}
-	lines, err := a.o.Batches.Unanswered(ctx, &j, linesTold)
+	lines, err := a.o.Batches.Unanswered(ctx, &j, cmp.Or(in.Lines, linesTold))
 	if err != nil {
 		return nil, err
 	}
+	out.Body.Untold = max(wrong-len(lines), 0)
 	for i := range lines {
 		r := &lines[i]
-		out.Body.Unanswered = append(out.Body.Unanswered, BatchLine{Line: r.Line, CustomID: r.CustomID, State: r.State.String(), Status: r.Status, Request: string(r.Request)})
+		out.Body.Unanswered = append(out.Body.Unanswered, BatchLine{Line: r.Line, CustomID: r.CustomID, State: r.State.String(), Status: r.Status, Request: string(r.Request), Reason: r.Told.Reason})
 	}
 	return out, nil
 }

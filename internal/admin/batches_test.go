@@ -15,7 +15,7 @@ func fakeBatches(cancelled *[]string) Batches {
 	at := time.Date(2026, 11, 30, 8, 0, 0, 0, time.UTC)
 	j := jobs.Job{
 		ID: "batch_1", Kind: jobs.OpenAIBatch, State: jobs.InProgress, Caller: sluice.Principal{Tenant: "acme", Project: "web", Key: "k1"}, Endpoint: "/v1/chat/completions", Model: "m",
-		Input: "file-1", Created: at, Deadline: at.Add(24 * time.Hour), Started: at, Counts: jobs.Counts{Total: 4, Waiting: 1, Running: 1, Succeeded: 1, Failed: 1},
+		Input: "file-1", Created: at, Deadline: at.Add(24 * time.Hour), Started: at, Counts: jobs.Counts{Total: 73, Waiting: 1, Running: 1, Succeeded: 1, Failed: 70},
 		Usage: sluice.Usage{Input: 10, Output: 4}, Cost: 2 * sluice.Dollar, Metadata: map[string]string{"k": "v"}, Terms: jobs.Terms{Task: "nightly"},
 	}
 	wrong := j
@@ -46,8 +46,12 @@ func fakeBatches(cancelled *[]string) Batches {
 		Progress: func(*jobs.Job) jobs.Progress {
 			return jobs.Progress{Done: .5, Rate: 2, Finish: at.Add(25 * time.Hour), Urgency: jobs.Pressed, Late: true}
 		},
-		Unanswered: func(context.Context, *jobs.Job, int) ([]jobs.Result, error) {
-			return []jobs.Result{{Line: 2, CustomID: "b", State: jobs.LineFailed, Status: 400, Request: "batch_req_1"}}, nil
+		Unanswered: func(_ context.Context, _ *jobs.Job, limit int) ([]jobs.Result, error) {
+			all := make([]jobs.Result, 60)
+			for i := range all {
+				all[i] = jobs.Result{Line: i + 2, CustomID: "b", State: jobs.LineFailed, Status: 400, Request: "batch_req_1", Told: jobs.Told{Reason: "invalid_request"}}
+			}
+			return all[:min(limit, len(all))], nil
 		},
 	}
 }
@@ -63,7 +67,7 @@ func TestBatches(t *testing.T) {
 	if len(list.Batches) != 1 || !list.More {
 		t.Fatalf("got %+v", list)
 	}
-	if r := list.Batches[0]; r.State != "in_progress" || r.Progress != .5 || r.Urgency != "pressed" || !r.Late || r.Expected == nil || r.Lines.Failed != 1 || r.Cost != "$2.00" && r.Cost != "$2" || r.Ended != nil {
+	if r := list.Batches[0]; r.State != "in_progress" || r.Progress != .5 || r.Urgency != "pressed" || !r.Late || r.Expected == nil || r.Lines.Failed != 70 || r.Cost != "$2.00" && r.Cost != "$2" || r.Ended != nil {
 		t.Errorf("got %+v", r)
 	}
 	if text := b.do("GET", "/admin/v1/batches?kind=async", "", 200, nil); !strings.Contains(text, `"batches":[]`) {
@@ -73,9 +77,14 @@ func TestBatches(t *testing.T) {
 
 	var d BatchDetail
 	b.do("GET", "/admin/v1/batches/batch_1", "", 200, &d)
-	if d.Task != "nightly" || d.Metadata["k"] != "v" || len(d.Unanswered) != 1 || d.Unanswered[0] != (BatchLine{Line: 2, CustomID: "b", State: "failed", Status: 400, Request: "batch_req_1"}) {
+	if d.Task != "nightly" || d.Metadata["k"] != "v" || len(d.Unanswered) != 20 || d.Untold != 50 || d.Unanswered[0] != (BatchLine{Line: 2, CustomID: "b", State: "failed", Status: 400, Request: "batch_req_1", Reason: "invalid_request"}) {
 		t.Errorf("got %+v", d)
 	}
+	d = BatchDetail{}
+	if b.do("GET", "/admin/v1/batches/batch_1?lines=1000", "", 200, &d); len(d.Unanswered) != 60 || d.Untold != 10 {
+		t.Errorf("%d lines are told, and %d are not", len(d.Unanswered), d.Untold)
+	}
+	b.do("GET", "/admin/v1/batches/batch_1?lines=1001", "", 422, nil)
 	d = BatchDetail{}
 	b.do("GET", "/admin/v1/batches/batch_2", "", 200, &d)
 	if len(d.Problems) != 1 || d.Problems[0].Line != 3 || d.Unsaid != 7 || d.Progress != 1 || d.Expected != nil {

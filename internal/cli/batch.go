@@ -81,6 +81,7 @@ func expectedText(b *admin.BatchRow) string {
 type batchShowCmd struct {
 	Batch  string `arg:"" help:"Its id."`
 	Tenant string `help:"Only if it is this tenant's." placeholder:"ID"`
+	Lines  int    `default:"20" help:"Most of the lines without an answer that are shown, the first of them (${default}, at most 1000)." placeholder:"N"`
 	connection
 	output
 }
@@ -91,9 +92,12 @@ func (c *batchShowCmd) Run(ctx context.Context, env *Env) error {
 	if err != nil {
 		return err
 	}
-	var q url.Values
+	if c.Lines < 1 || c.Lines > mostLines {
+		return &codedError{code: exitUsage, msg: fmt.Sprintf("--lines is %d", c.Lines), hint: fmt.Sprintf("write a number from 1 to %d", mostLines)}
+	}
+	q := url.Values{"lines": {count(c.Lines)}}
 	if c.Tenant != "" {
-		q = url.Values{"tenant": {c.Tenant}}
+		q.Set("tenant", c.Tenant)
 	}
 	var b admin.BatchDetail
 	if err := api.get(ctx, batchesPath+"/"+seg(c.Batch), q, &b); err != nil {
@@ -101,6 +105,9 @@ func (c *batchShowCmd) Run(ctx context.Context, env *Env) error {
 	}
 	return c.print(env.Stdout, view{data: b, columns: fieldColumns, rows: batchRows(&b)})
 }
+
+// mostLines is how many lines of a batch can be shown.
+const mostLines = 1000
 
 func batchRows(b *admin.BatchDetail) [][]string {
 	n := &b.Lines
@@ -129,6 +136,13 @@ func batchRows(b *admin.BatchDetail) [][]string {
 	for _, l := range b.Unanswered {
 		rows = append(rows, []string{"line " + count(l.Line), strings.TrimSpace(fmt.Sprintf("%s %s %s", l.CustomID, lineEnd(&l), l.Request))})
 	}
+	if b.Untold > 0 {
+		where := fmt.Sprintf("--lines %d", min(len(b.Unanswered)+b.Untold, mostLines))
+		if file := cmp.Or(b.ErrorFile, b.OutputFile); file != "" && len(b.Unanswered) >= mostLines {
+			where = "all are in " + file
+		}
+		rows = append(rows, []string{"…", fmt.Sprintf("and %d more without an answer (%s)", b.Untold, where)})
+	}
 	return rows
 }
 
@@ -141,10 +155,14 @@ func paceText(perSecond float64) string {
 }
 
 func lineEnd(l *admin.BatchLine) string {
-	if l.Status == 0 {
-		return l.State
+	out := l.State
+	if l.Status != 0 {
+		out += fmt.Sprintf(" with %d", l.Status)
 	}
-	return fmt.Sprintf("%s with %d", l.State, l.Status)
+	if l.Reason != "" {
+		out += " (" + l.Reason + ")"
+	}
+	return out
 }
 
 type batchCancelCmd struct {
