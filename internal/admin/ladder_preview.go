@@ -18,6 +18,9 @@ type LadderPreview struct {
 	Left     int64      `json:"left_out,omitempty" doc:"Of the same time, beyond the bound on how many are played"`
 	Without  PreviewRun `json:"without" doc:"With no tier in force"`
 	With     PreviewRun `json:"with" doc:"With the tier pinned"`
+	Ledger   PreviewRun `json:"ledger" doc:"What became of the same requests"`
+	Agrees   bool       `json:"agrees" doc:"Whether without has a place for as many as ledger has, within 5 % of the requests"`
+	Reasons  []string   `json:"reasons,omitempty" doc:"What makes the two differ, or may"`
 }
 
 // PreviewRun is one of the two.
@@ -25,8 +28,9 @@ type PreviewRun struct {
 	GoodputPerSecond float64        `json:"goodput_per_second" doc:"Requests that completed, by the second"`
 	Completed        int64          `json:"completed"`
 	Shed             int64          `json:"shed" doc:"Refused"`
+	Ended            int64          `json:"ended" doc:"Failed, or were left by their clients"`
 	Waiting          int64          `json:"waiting" doc:"Had neither an answer nor a refusal two minutes after the last came"`
-	Clamped          int64          `json:"clamped" doc:"Answers whose bound was lowered"`
+	Clamped          int64          `json:"clamped" doc:"Answers that began with a lower bound"`
 	ClampedTokens    int64          `json:"clamped_tokens"`
 	Classes          []PreviewClass `json:"classes"`
 }
@@ -37,6 +41,7 @@ type PreviewClass struct {
 	Requests       int64   `json:"requests"`
 	Completed      int64   `json:"completed"`
 	Shed           int64   `json:"shed"`
+	Ended          int64   `json:"ended"`
 	Waiting        int64   `json:"waiting"`
 	WaitP50Seconds float64 `json:"wait_p50_seconds"`
 	WaitP99Seconds float64 `json:"wait_p99_seconds"`

@@ -208,7 +208,7 @@ func (c *ladderPreviewCmd) Run(ctx context.Context, env *Env) error {
 	if err != nil {
 		return err
 	}
-	v := view{data: p, columns: []string{"figure", "as it is", "with tier " + count(p.Tier)}}
+	v := view{data: p, columns: []string{"figure", "ledger", "played with tier 0", "with tier " + count(p.Tier)}}
 	v.rows = previewRows(&p)
 	if c.Output == "table" {
 		var b strings.Builder
@@ -219,26 +219,47 @@ func (c *ladderPreviewCmd) Run(ctx context.Context, env *Env) error {
 		if p.Left > 0 {
 			fmt.Fprintf(&b, "(%s beyond the bound)\n", plural(int(p.Left), "more request"))
 		}
+		agreementText(&b, &p)
 		v.text = b.String()
 	}
 	return c.print(env.Stdout, v)
 }
 
+// agreementText says how far what is played without a tier can be relied on.
+func agreementText(b *strings.Builder, p *admin.LadderPreview) {
+	if p.Agrees {
+		b.WriteString("\nplayed with tier 0, as many have a place as the ledger says, within 5% of the requests\n")
+	} else {
+		b.WriteString("\nplayed with tier 0, more or fewer have a place than the ledger says, by more than 5% of the requests: compare the two that are played\n")
+	}
+	for _, r := range p.Reasons {
+		fmt.Fprintf(b, "- %s\n", plain(r))
+	}
+}
+
 func previewRows(p *admin.LadderPreview) [][]string {
 	row := func(name string, f func(r *admin.PreviewRun) string) []string {
-		return []string{name, f(&p.Without), f(&p.With)}
+		return []string{name, f(&p.Ledger), f(&p.Without), f(&p.With)}
 	}
 	rows := [][]string{
 		row("goodput per second", func(r *admin.PreviewRun) string { return strconv.FormatFloat(r.GoodputPerSecond, 'f', 2, 64) }),
 		row("completed", func(r *admin.PreviewRun) string { return count(r.Completed) }),
 		row("shed", func(r *admin.PreviewRun) string { return count(r.Shed) }),
+		row("failed or left", func(r *admin.PreviewRun) string { return count(r.Ended) }),
 		row("waiting at the end", func(r *admin.PreviewRun) string { return count(r.Waiting) }),
 		row("answers clamped", func(r *admin.PreviewRun) string { return count(r.Clamped) }),
 		row("tokens clamped", func(r *admin.PreviewRun) string { return count(r.ClampedTokens) }),
 	}
 	for i := range p.With.Classes {
 		name := p.With.Classes[i].Class
-		of := func(r *admin.PreviewRun) *admin.PreviewClass { return &r.Classes[i] }
+		of := func(r *admin.PreviewRun) *admin.PreviewClass {
+			for k := range r.Classes {
+				if r.Classes[k].Class == name {
+					return &r.Classes[k]
+				}
+			}
+			return &admin.PreviewClass{}
+		}
 		rows = append(rows,
 			row(name+" completed", func(r *admin.PreviewRun) string { return count(of(r).Completed) }),
 			row(name+" shed", func(r *admin.PreviewRun) string { return count(of(r).Shed) }),
