@@ -4,7 +4,7 @@ import "sluice/internal/wire"
 
 // anthropic is the Anthropic messages dialect.
 var anthropic = codec{
-	dialect: wire.Anthropic, op: wire.Messages, title: "Anthropic messages", bounded: true,
+	dialect: wire.Anthropic, op: wire.Messages, title: "Anthropic messages", bounded: true, signs: anthropicMark,
 	parseRequest: parseAnthropicRequest, emitRequest: emitAnthropicRequest,
 	parseAnswer: parseAnthropicAnswer, emitAnswer: emitAnthropicAnswer,
 	newReader: func(*StreamOptions) reader { return &anthropicReader{} },
@@ -22,7 +22,7 @@ var anthropicNames = map[Feature]string{
 }
 
 // anthropicElsewhere is what becomes of what some other dialects alone do not take.
-var anthropicElsewhere = map[Feature]carriage{FeatureOrphan: {fate: Kept}, FeatureUndeclared: {fate: Kept}, FeatureStops: {fate: Kept}, FeatureForeign: anothers, FeatureMark: {Approximately, "has no place in this dialect, whose backends cache by themselves or not at all", dropField}}
+var anthropicElsewhere = map[Feature]carriage{FeatureOrphan: {fate: Kept}, FeatureUndeclared: {fate: Kept}, FeatureStops: {fate: Kept}, FeatureMark: {Approximately, "has no place in this dialect, whose backends cache by themselves or not at all", dropField}}
 
 // anthropicFields is what its clients can ask for.
 var anthropicFields = []field{
@@ -47,7 +47,8 @@ var anthropicFields = []field{
 	{FeatureResultOrder, "`tool_result` after other blocks"},
 	{FeatureReasoning, "`thinking` without a signature"},
 	{FeatureSigned, "`thinking` with a signature, `redacted_thinking`"},
-	{FeatureForeign, "`redacted_thinking` of a Gemini model"},
+	{FeatureForeign, "`thinking`, `redacted_thinking` of a Gemini model"},
+	{FeatureOpenAISealed, "`thinking`, `redacted_thinking` of an OpenAI model"},
 	{FeatureMixedAnswer, "`text` after `tool_use`"},
 	{FeatureTools, "`tools`: custom"},
 	{FeatureToolName, "`tools[].name` longer than 64"},
@@ -109,7 +110,7 @@ var anthropicCarries = map[Feature]carriage{
 	FeatureArguments:   {Refused, "is not the text of a JSON object, which this dialect needs", "send the arguments as an object"},
 	FeatureResult:      {Kept, "as `tool_result`, those of one turn together", ""},
 	FeatureReasoning:   {Dropped, "is reasoning without a signature, which a backend of this dialect refuses", dropField},
-	FeatureSigned:      {Kept, "as `thinking` and `redacted_thinking`, before the rest of the turn", ""},
+	FeatureSigned:      {Kept, "as `thinking` and `redacted_thinking`, in their order", ""},
 	FeatureRefusalText: {Approximately, "becomes a text of the assistant", "send it as content"},
 	FeatureSpoken:      {Refused, "names an audio answer of another provider", "send its transcript as content"},
 	FeatureAnnotations: {Dropped, "has no place in this dialect", dropField},

@@ -153,7 +153,7 @@ func (b *anthropicBlock) source(r *Request, at place) *anthropicSource {
 func (b *anthropicBlock) image(r *Request, at place) (Part, bool) {
 	switch s := b.source(r, at); {
 	case s != nil && s.Type == "base64":
-		return Part{Kind: ImagePart, Media: Media{Type: s.MediaType, Data: s.Data}}, true
+		return Part{Kind: ImagePart, Media: Media{Type: mediaType(s.MediaType), Data: plain64(s.Data)}}, true
 	case s != nil && s.Type == "url":
 		return Part{Kind: ImagePart, Media: Media{URL: s.URL}}, true
 	}
@@ -169,7 +169,7 @@ func (b *anthropicBlock) document(r *Request, at place) (Part, bool) {
 	case s == nil:
 		r.ask(FeatureUnknown, at.inMessages("source"), nil)
 	case s.Type == "base64":
-		return Part{Kind: DocumentPart, Media: Media{Type: s.MediaType, Data: s.Data, Title: b.Title}}, true
+		return Part{Kind: DocumentPart, Media: Media{Type: mediaType(s.MediaType), Data: plain64(s.Data), Title: b.Title}}, true
 	case s.Type == "text":
 		return Part{Kind: CitedTextPart, Text: s.Data, Media: Media{Title: b.Title}}, true
 	case s.Type == "url":

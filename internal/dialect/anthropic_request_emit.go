@@ -98,13 +98,13 @@ func (e *anthropicEmitter) messages() {
 	}
 }
 
-// parts writes a turn: reasoning and results first, calls last.
+// parts writes a turn: results first, else in its order, which what is signed must keep.
 func (e *anthropicEmitter) parts(m *Message) {
 	e.b = append(e.b, '[')
 	for _, first := range [...]bool{true, false} {
 		for i := range m.Parts {
 			p := &m.Parts[i]
-			leads := p.Kind == ReasoningPart || p.Kind == RedactedPart || p.Kind == ResultPart
+			leads := p.Kind == ResultPart
 			if leads == first && (p.Kind != TextPart || p.Text != "") {
 				e.part(p)
 			}
@@ -116,10 +116,6 @@ func (e *anthropicEmitter) parts(m *Message) {
 func (e *anthropicEmitter) part(p *Part) {
 	switch p.Kind {
 	case ReasoningPart:
-		if p.Signature == "" {
-			e.rep.at(FeatureReasoning, p.at)
-			return
-		}
 		e.open("thinking")
 		e.b = pair(pair(e.b, "thinking", p.Text), "signature", p.Signature)
 	case RedactedPart:

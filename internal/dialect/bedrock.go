@@ -4,7 +4,7 @@ import "sluice/internal/wire"
 
 // bedrock is Converse of Amazon Bedrock. It is a dialect of backends alone.
 var bedrock = codec{
-	dialect: wire.Bedrock, op: wire.Converse, title: "Bedrock Converse",
+	dialect: wire.Bedrock, op: wire.Converse, title: "Bedrock Converse", signs: anthropicMark,
 	emitRequest: emitBedrockRequest, parseAnswer: parseBedrockAnswer,
 	newReader: func(*StreamOptions) reader { return &bedrockReader{} },
 	carries:   bedrockCarries,
@@ -41,7 +41,7 @@ var bedrockCarries = map[Feature]carriage{
 	FeatureResultError:  {Kept, "as `status: error`", ""},
 	FeatureResultOrder:  {Approximately, "stands before other parts of the turn, which come after all results here", "begin the turn with the results"},
 	FeatureReasoning:    {Dropped, "is reasoning without a signature of this provider, which it refuses", dropField},
-	FeatureSigned:       {Kept, "as `reasoningContent`, before the rest of the turn", ""},
+	FeatureSigned:       {Kept, "as `reasoningContent`, in its order", ""},
 	FeatureRefusalText:  {Approximately, "becomes a text of the assistant", "send it as content"},
 	FeatureSpoken:       {Refused, "names an audio answer of another provider", "send its transcript as content"},
 	FeatureAnnotations:  {Dropped, "has no place in this dialect", dropField},

@@ -3,7 +3,6 @@ package dialect
 import (
 	"bytes"
 	"slices"
-	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -24,7 +23,7 @@ func (e *bedrockEmitter) messages() {
 	}
 	for i := range e.r.Messages {
 		m := &e.r.Messages[i]
-		if m.Role == System || m.Role == Assistant && !slices.ContainsFunc(m.Parts, visible) {
+		if m.Role == System {
 			continue
 		}
 		if m.Role != side {
@@ -74,7 +73,7 @@ func (e *bedrockEmitter) order(m *Message) {
 // have.
 func visible(p Part) bool { return p.Kind != TextPart || p.Text != "" }
 
-// turn writes one turn: reasoning and results first.
+// turn writes one turn: results first, else in its order, which what is signed must keep.
 func (e *bedrockEmitter) turn(side Role, parts []Part) {
 	role := "user"
 	if side == Assistant {
@@ -85,7 +84,7 @@ func (e *bedrockEmitter) turn(side Role, parts []Part) {
 	for _, first := range [...]bool{true, false} {
 		for i := range parts {
 			p := &parts[i]
-			leads := p.Kind == ReasoningPart || p.Kind == RedactedPart || p.Kind == ResultPart
+			leads := p.Kind == ResultPart
 			if leads == first && visible(*p) {
 				e.part(p)
 			}
@@ -97,10 +96,6 @@ func (e *bedrockEmitter) turn(side Role, parts []Part) {
 func (e *bedrockEmitter) part(p *Part) {
 	switch p.Kind {
 	case ReasoningPart, RedactedPart:
-		if !ownSignature(p.Signature) {
-			e.rep.at(FeatureReasoning, p.at)
-			return
-		}
 		e.block("reasoningContent")
 		if p.Kind == RedactedPart {
 			e.b = pair(e.b, "redactedContent", p.Signature)
@@ -167,7 +162,7 @@ func (e *bedrockEmitter) document(format, source, data, title string) {
 }
 
 // imageFormats are the images that the dialect takes.
-var imageFormats = map[string]string{"image/png": "png", "image/jpeg": "jpeg", "image/jpg": "jpeg", "image/gif": "gif", "image/webp": "webp"}
+var imageFormats = map[string]string{"image/png": "png", "image/jpeg": "jpeg", "image/gif": "gif", "image/webp": "webp"}
 
 func (e *bedrockEmitter) result(r *Result) {
 	e.block("toolResult")
@@ -203,12 +198,6 @@ func (r *Result) at() place {
 		return r.Parts[0].at
 	}
 	return top()
-}
-
-// ownSignature reports whether a signature can be one of the provider's: base64, as
-// they all are. Others mark theirs.
-func ownSignature(s string) bool {
-	return s != "" && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=") == ""
 }
 
 // bedrockID is a call's id in the alphabet and the length of the dialect.

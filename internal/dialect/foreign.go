@@ -3,6 +3,10 @@ package dialect
 // foreign is what becomes of what a client asks of the provider of its own dialect,
 // wherever neither the target's carries nor the client's elsewhere say another thing.
 var foreign = map[Feature]carriage{
+	FeatureSigned:       anothers,
+	FeatureForeign:      anothers,
+	FeatureOpenAISealed: anothers,
+
 	FeatureServerTool:  {Refused, "is a tool that another provider runs", "leave it out, or " + ownDialect},
 	FeatureWebSearch:   {Refused, "is a search that another provider runs", "leave it out, or " + ownDialect},
 	FeatureModeration:  {Refused, "asks another provider to judge the answer", "leave it out, or " + ownDialect},

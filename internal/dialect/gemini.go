@@ -4,7 +4,7 @@ import "sluice/internal/wire"
 
 // gemini is Google's Gemini dialect.
 var gemini = codec{
-	dialect: wire.Gemini, op: wire.GenerateContent, title: "Gemini",
+	dialect: wire.Gemini, op: wire.GenerateContent, title: "Gemini", signs: geminiMark,
 	parseRequest: parseGeminiRequest, emitRequest: emitGeminiRequest,
 	parseAnswer: parseGeminiAnswer, emitAnswer: emitGeminiAnswer,
 	newReader: func(o *StreamOptions) reader { return &geminiReader{g: geminiPieces{request: o.ID}} },
@@ -83,8 +83,9 @@ var geminiFields = []field{
 	{FeatureResultError, "`functionResponse.response.error`"},
 	{FeatureResultOrder, "`functionResponse` after other parts"},
 	{FeatureReasoning, "`thought` without a signature"},
-	{FeatureSigned, "`thoughtSignature` that a model of another provider gave"},
+	{FeatureSigned, "`thoughtSignature` of Claude"},
 	{FeatureForeign, "`thoughtSignature` of a Gemini model"},
+	{FeatureOpenAISealed, "`thoughtSignature` of an OpenAI model"},
 	{FeatureMixedAnswer, "`text` after `functionCall`"},
 	{FeatureTools, "`tools[].functionDeclarations`"},
 	{FeatureToolName, "`functionDeclarations[].name` longer than 64"},
@@ -131,7 +132,6 @@ var geminiFields = []field{
 
 // geminiElsewhere is what becomes of what it alone has at backends of other dialects.
 var geminiElsewhere = map[Feature]carriage{
-	FeatureForeign:       anothers,
 	FeatureUndeclared:    {fate: Kept},
 	FeatureStops:         {fate: Kept},
 	FeatureDocumentText:  {fate: Kept},
@@ -185,7 +185,6 @@ var geminiCarries = map[Feature]carriage{
 	FeatureResultError:  {Kept, "as `response.error`", ""},
 	FeatureResultOrder:  {Approximately, "stands before other parts of the turn, which come after all results here", "begin the turn with the results"},
 	FeatureReasoning:    {Kept, "as parts that are `thought`", ""},
-	FeatureSigned:       {Dropped, "is reasoning that only another provider can read", "leave it out, or " + ownDialect},
 	FeatureForeign:      {Kept, "as `thoughtSignature` of the part that it stood before", ""},
 	FeatureRefusalText:  {Approximately, "becomes a text of the model", "send it as content"},
 	FeatureSpoken:       {Refused, "names an audio answer of another provider", "send its transcript as content"},

@@ -258,13 +258,14 @@ func (r *Result) read(v jsontext.Value) {
 
 // read reads bytes; false if they are of a kind that has no typed place.
 func (b *geminiBlob) read(r *Request, at place) (Part, bool) {
-	switch major, _, _ := strings.Cut(b.MIME, "/"); {
+	kind, data := mediaType(b.MIME), plain64(b.Data)
+	switch major, _, _ := strings.Cut(kind, "/"); {
 	case major == "image":
-		return Part{Kind: ImagePart, Media: Media{Type: b.MIME, Data: b.Data}, at: at}, true
-	case b.MIME == "application/pdf":
-		return Part{Kind: DocumentPart, Media: Media{Type: b.MIME, Data: b.Data, Title: b.Name}, at: at}, true
-	case b.MIME == "text/plain":
-		if said, err := base64.StdEncoding.DecodeString(b.Data); err == nil {
+		return Part{Kind: ImagePart, Media: Media{Type: kind, Data: data}, at: at}, true
+	case kind == "application/pdf":
+		return Part{Kind: DocumentPart, Media: Media{Type: kind, Data: data, Title: b.Name}, at: at}, true
+	case kind == "text/plain":
+		if said, err := base64.StdEncoding.DecodeString(data); err == nil {
 			return Part{Kind: CitedTextPart, Text: string(said), Media: Media{Title: b.Name}, at: at}, true
 		}
 		r.ask(FeatureUnknown, geminiPath(at, "inlineData.data"), nil)
@@ -284,17 +285,18 @@ func (f *geminiFile) read(r *Request, at place) (Part, bool) {
 	where := strings.ToLower(f.URI)
 	web := strings.HasPrefix(where, "https://") || strings.HasPrefix(where, "http://")
 	stored := strings.HasPrefix(where, "https://generativelanguage.googleapis.com/")
-	switch major, _, _ := strings.Cut(f.MIME, "/"); {
+	kind := mediaType(f.MIME)
+	switch major, _, _ := strings.Cut(kind, "/"); {
 	case !web || stored:
 		r.ask(FeatureFile, geminiPath(at, "fileData.fileUri"), nil)
 	case major == "image":
-		return Part{Kind: ImagePart, Media: Media{Type: f.MIME, URL: f.URI}, at: at}, true
+		return Part{Kind: ImagePart, Media: Media{Type: kind, URL: f.URI}, at: at}, true
 	case major == "video" || major == "":
 		r.ask(FeatureVideo, geminiPath(at, "fileData"), nil)
 	case major == "audio":
 		r.ask(FeatureAudioInput, geminiPath(at, "fileData"), nil)
-	case f.MIME == "application/pdf":
-		return Part{Kind: DocumentPart, Media: Media{Type: f.MIME, URL: f.URI, Title: f.Name}, at: at}, true
+	case kind == "application/pdf":
+		return Part{Kind: DocumentPart, Media: Media{Type: kind, URL: f.URI, Title: f.Name}, at: at}, true
 	default:
 		r.ask(FeatureSearchResult, geminiPath(at, "fileData"), nil)
 	}

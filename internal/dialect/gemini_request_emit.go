@@ -193,11 +193,7 @@ func (e *geminiEmitter) signatures(m *Message) (of, left []string) {
 		if p.Kind != RedactedPart {
 			continue
 		}
-		s, ok := byGemini(p.Signature)
-		if !ok {
-			e.rep.at(FeatureSigned, p.at)
-			continue
-		}
+		s, _ := byGemini(p.Signature)
 		at := -1
 		for j := i + 1; j < len(m.Parts) && m.Parts[j].Kind != RedactedPart; j++ {
 			if k := m.Parts[j].Kind; k == CallPart {
@@ -217,15 +213,7 @@ func (e *geminiEmitter) signatures(m *Message) (of, left []string) {
 }
 
 func (e *geminiEmitter) thought(p *Part) {
-	signature := ""
-	if p.Signature == "" {
-		e.rep.at(FeatureReasoning, p.at)
-	} else if s, ok := byGemini(p.Signature); ok {
-		signature = s
-	} else {
-		e.rep.at(FeatureSigned, p.at)
-		return
-	}
+	signature, _ := byGemini(p.Signature)
 	e.b = append(key(pair(append(sep(e.b), '{'), "text", p.Text), "thought"), "true"...)
 	e.sign(signature)
 }

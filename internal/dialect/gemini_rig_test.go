@@ -235,6 +235,7 @@ var geminiTells = map[Feature]tells{
 	FeatureResultOrder:   {"contents[2].parts[1]", ran(callF, `{"text":"first"},`+resultF), nil},
 	FeatureReasoning:     {"contents[1].parts[0]", answered + `{"text":"t","thought":true},{"text":"a"}` + thenUser, nil},
 	FeatureSigned:        {"contents[1].parts[0].thoughtSignature", answered + `{"text":"t","thought":true,"thoughtSignature":"` + marked(signedMark, "s") + `"},{"text":"a"}` + thenUser, nil},
+	FeatureOpenAISealed:  {"contents[1].parts[0].thoughtSignature", answered + `{"text":"t","thought":true,"thoughtSignature":"` + marked(signedMark, "rs_1:gAAAAABo") + `"},{"text":"a"}` + thenUser, nil},
 	FeatureForeign:       {"contents[1].parts[0].thoughtSignature", ran(`{"functionCall":{"name":"f","args":{}},"thoughtSignature":"c2ln"}`, resultF), nil},
 	FeatureMixedAnswer:   {"contents[1].parts[1]", ran(callF+`,{"text":"a"}`, resultF), nil},
 	FeatureTools:         {"", said + `,"tools":[{"functionDeclarations":[{"name":"f","description":"d","parameters":{"type":"OBJECT","properties":{"a":{"type":"STRING","nullable":true}}}},{"name":"g"}]}]}`, nil},

@@ -23,7 +23,7 @@ var openaiNames = map[Feature]string{
 }
 
 // openaiElsewhere is what becomes of what some other dialects alone do not take.
-var openaiElsewhere = map[Feature]carriage{FeatureOrphan: {fate: Kept}, FeatureUndeclared: {fate: Kept}, FeatureStops: {fate: Kept}, FeatureForeign: anothers}
+var openaiElsewhere = map[Feature]carriage{FeatureOrphan: {fate: Kept}, FeatureUndeclared: {fate: Kept}, FeatureStops: {fate: Kept}}
 
 // openaiFields is what its clients can ask for.
 var openaiFields = []field{
@@ -46,8 +46,9 @@ var openaiFields = []field{
 	{FeatureResult, "messages of role `tool`"},
 	{FeatureOrphan, "`tool_call_id` of no call"},
 	{FeatureReasoning, "`messages[].reasoning_content`"},
-	{FeatureSigned, "`messages[].reasoning_details`"},
+	{FeatureSigned, "`messages[].reasoning_details` of Claude"},
 	{FeatureForeign, "`messages[].reasoning_details` of a Gemini model"},
+	{FeatureOpenAISealed, "`messages[].reasoning_details` of an OpenAI model"},
 	{FeatureRefusalText, "`messages[].refusal`"},
 	{FeatureSpoken, "`messages[].audio`"},
 	{FeatureAnnotations, "`messages[].annotations`"},
@@ -131,7 +132,6 @@ var openaiCarries = map[Feature]carriage{
 	FeatureResultError:  {Approximately, "becomes the words \"Error: \" before the result", "say so in the result"},
 	FeatureResultOrder:  {Approximately, "stands before other parts of the turn, which come after all results here", "begin the turn with the results"},
 	FeatureReasoning:    {Kept, "as `reasoning_content`, or where its provider takes that back: see [providers.md](providers.md#hosted)", ""},
-	FeatureSigned:       {Dropped, "is reasoning that only another provider can read", "leave it out, or " + ownDialect},
 	FeatureMixedAnswer:  {Approximately, "stands after tool calls, and before them here", dropField},
 	FeatureTools:        {fate: Kept},
 	FeatureToolName:     {Refused, "is longer than the 64 bytes that this dialect takes", "shorten it"},

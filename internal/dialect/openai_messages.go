@@ -2,6 +2,7 @@ package dialect
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -29,7 +30,8 @@ type openaiReasoning struct {
 	Text      string         `json:"text"`
 	Signature string         `json:"signature"`
 	Data      string         `json:"data"`
-	Rest      jsontext.Value `json:",embed"` // index, format, id: what orders and labels them
+	Format    string         `json:"format"` // whose it is, as routers say it
+	Rest      jsontext.Value `json:",embed"` // index, id: what orders and labels them
 }
 
 type openaiCall struct {
@@ -124,9 +126,9 @@ func (m *openaiMessage) assistant(r *Request, i int) Message {
 			if text == "" && len(m.Details) == 1 {
 				text = m.Reasoning
 			}
-			out.Parts = append(out.Parts, Part{Kind: ReasoningPart, Text: text, Signature: d.Signature, at: out.at})
+			out.Parts = append(out.Parts, Part{Kind: ReasoningPart, Text: text, Signature: d.signed(d.Signature), at: out.at})
 		case "reasoning.encrypted":
-			out.Parts = append(out.Parts, Part{Kind: RedactedPart, Signature: d.Data, at: out.at})
+			out.Parts = append(out.Parts, Part{Kind: RedactedPart, Signature: d.signed(d.Data), at: out.at})
 		default:
 			r.ask(FeatureUnknown, fmt.Sprintf("%s.reasoning_details[%d]", at, j), nil)
 		}
@@ -161,6 +163,25 @@ func (m *openaiMessage) assistant(r *Request, i int) Message {
 		}
 	}
 	return out
+}
+
+// signed is a signature or a seal with the mark of its provider: its own, or that of what
+// a router says, or what it looks like.
+func (d *openaiReasoning) signed(s string) string {
+	for _, by := range [...]struct{ word, mark string }{
+		{"anthropic", anthropicMark}, {"google", geminiMark}, {"gemini", geminiMark}, {"openai", openaiMark}, {"azure", openaiMark}, {"xai", openaiMark},
+	} {
+		if strings.HasPrefix(d.Format, by.word) {
+			return signedBy(by.mark, s)
+		}
+	}
+	switch {
+	case d.Format != "" && d.Format != "unknown":
+		return signedBy(otherMark, s)
+	case strings.HasPrefix(s, "gAAAA"): // as all of OpenAI's begin
+		return signedBy(openaiMark, s)
+	}
+	return signedBy(anthropicMark, s)
 }
 
 func (m *openaiMessage) call(r *Request, out *Message, j int) {

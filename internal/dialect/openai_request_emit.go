@@ -198,12 +198,7 @@ func (e *openaiEmitter) assistant(m *Message) {
 		p := &m.Parts[i]
 		switch p.Kind {
 		case ReasoningPart, RedactedPart:
-			if p.Signature != "" {
-				e.rep.at(FeatureSigned, p.at)
-			} else {
-				e.rep.at(FeatureReasoning, p.at)
-				thought += p.Text
-			}
+			thought += p.Text
 		case CallPart:
 			calls++
 		default:
@@ -218,8 +213,10 @@ func (e *openaiEmitter) assistant(m *Message) {
 	}
 	if len(texts) > 0 {
 		e.content(texts, m.Plain || len(texts) == 1)
-	} else {
+	} else if calls > 0 {
 		e.b = append(key(e.b, "content"), "null"...)
+	} else { // the dialect has no answer without content that calls nothing
+		e.b = pair(e.b, "content", "")
 	}
 	if calls > 0 {
 		e.calls(m)

@@ -262,5 +262,5 @@ func dataURL(u string) (kind, data string, ok bool) {
 		return "", "", false
 	}
 	kind, ok = strings.CutSuffix(head[len("data:"):], ";base64")
-	return kind, data, ok
+	return mediaType(kind), plain64(data), ok
 }

@@ -5,7 +5,7 @@ import "sluice/internal/wire"
 // responses is OpenAI's Responses, of the same dialect as chat: without what a provider
 // keeps, which is served natively or not at all.
 var responses = codec{
-	dialect: wire.OpenAI, op: wire.Responses, title: "OpenAI responses",
+	dialect: wire.OpenAI, op: wire.Responses, title: "OpenAI responses", signs: openaiMark,
 	parseRequest: parseResponsesRequest, emitRequest: emitResponsesRequest,
 	parseAnswer: parseResponsesAnswer, emitAnswer: emitResponsesAnswer,
 	newReader: func(*StreamOptions) reader { return &responsesReader{} },
@@ -46,7 +46,6 @@ var responsesElsewhere = map[Feature]carriage{
 	FeatureResultMedia: {fate: Kept},
 	FeatureContext:     {Refused, "lets another provider edit the conversation", "leave it out, or " + ownDialect},
 	FeatureOrphan:      {fate: Kept},
-	FeatureForeign:     anothers,
 	FeatureUndeclared:  {fate: Kept},
 }
 
@@ -103,8 +102,9 @@ var responsesFields = []field{
 	{FeatureOrphan, "`function_call_output` of no call"},
 	{FeatureResultMedia, "`input_image`, `input_file` in a `function_call_output`"},
 	{FeatureReasoning, "`reasoning` without `encrypted_content`"},
-	{FeatureSigned, "`reasoning.encrypted_content`"},
-	{FeatureForeign, "`reasoning.encrypted_content` of another provider's model"},
+	{FeatureSigned, "`reasoning.encrypted_content` of Claude"},
+	{FeatureForeign, "`reasoning.encrypted_content` of a Gemini model"},
+	{FeatureOpenAISealed, "`reasoning.encrypted_content` of an OpenAI model"},
 	{FeatureRefusalText, "`refusal`"},
 	{FeatureAnnotations, "`output_text.annotations`"},
 	{FeatureMixedAnswer, "a message after `function_call`"},
@@ -183,7 +183,7 @@ var responsesCarries = map[Feature]carriage{
 	FeatureResultError:  {Approximately, "becomes the words \"Error: \" before the result", "say so in the result"},
 	FeatureResultOrder:  {fate: Kept},
 	FeatureReasoning:    {Dropped, "is reasoning without a signature, which a backend of this operation refuses", dropField},
-	FeatureSigned:       {Kept, "as `reasoning.encrypted_content`", ""},
+	FeatureOpenAISealed: {Kept, "as `reasoning.encrypted_content`, under the id that it had", ""},
 	FeatureRefusalText:  {Kept, "as a `refusal` of the assistant", ""},
 	FeatureSpoken:       {Refused, "names an audio answer of another operation", "send its transcript as content"},
 	FeatureAnnotations:  {Dropped, "has no place in this operation", dropField},

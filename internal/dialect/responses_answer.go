@@ -51,18 +51,13 @@ func (a *responsesState) stop(called, refused bool) (Stop, error) {
 
 // labelled is a seal with the id of its item before it, which a backend wants back.
 func labelled(id, seal string) string {
-	if id == "" || seal == "" {
+	switch {
+	case seal == "" || markOf(seal) != "":
 		return seal
+	case !strings.HasPrefix(id, "rs_"):
+		return openaiMark + seal
 	}
 	return id + ":" + seal
-}
-
-// sealedByOpenAI reports whether an id is one of the provider's own items, whose seal no
-// other can open. Those of translated answers have the answer's id within.
-func sealedByOpenAI(id string) bool {
-	const least = 16 // digits
-	id, ok := strings.CutPrefix(id, "rs_")
-	return ok && len(id) >= least && strings.Trim(id, "0123456789abcdef") == ""
 }
 
 // unlabelled takes it apart; the id of what another dialect has signed is empty.
@@ -70,7 +65,7 @@ func unlabelled(s string) (id, seal string) {
 	if id, seal, ok := strings.Cut(s, ":"); ok && strings.HasPrefix(id, "rs_") {
 		return id, seal
 	}
-	return "", s
+	return "", strings.TrimPrefix(s, openaiMark)
 }
 
 func parseResponsesAnswer(body []byte, _ *StreamOptions) (*Answer, error) {

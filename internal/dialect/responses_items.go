@@ -102,9 +102,7 @@ func (x *responsesItem) read(r *Request, i int) (Message, bool) {
 		r.unknown(path, x.Rest)
 		if p, ok := x.reasoning(); ok {
 			p.at = at
-			if id := x.itemID(); sealedByOpenAI(id) {
-				p.Signature = labelled(id, p.Signature)
-			}
+			p.Signature = labelled(x.itemID(), p.Signature)
 			return Message{Role: Assistant, at: at, Parts: []Part{p}}, true
 		}
 		return Message{}, false

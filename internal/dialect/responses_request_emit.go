@@ -191,10 +191,6 @@ func (e *responsesEmitter) turn(m *Message, role string) {
 // reasoned writes reasoning that its backend sealed. Its id, which the item must have
 // again, came before the seal.
 func (e *responsesEmitter) reasoned(p *Part) {
-	if p.Signature == "" {
-		e.rep.at(FeatureReasoning, p.at)
-		return
-	}
 	id, seal := unlabelled(p.Signature)
 	e.b = append(sep(e.b), '{')
 	e.b = pair(e.b, "type", "reasoning")

@@ -18,7 +18,7 @@ func TestSealsOfOpenAI(t *testing.T) {
 			t.Errorf("%v: strict %v, warn %v %v: %s", to, strict.Err, warned.Err, warned.Report, warned.Body)
 		}
 	}
-	ours := strings.ReplaceAll(strings.ReplaceAll(in, label, "rs_msg_0123_0"), sealed, "c2ln")
+	ours := strings.ReplaceAll(strings.ReplaceAll(in, label, "rs_msg_0123_0"), sealed, "anthropic:c2ln")
 	if got := translateInto(t, wire.Responses, wire.Messages, ours, nil, false); got.Err != nil || !strings.Contains(string(got.Body), `"signature":"c2ln"`) {
 		t.Errorf("of a translated answer: %v %s", got.Err, got.Body)
 	}

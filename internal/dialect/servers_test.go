@@ -237,13 +237,13 @@ func TestLastSignatureCounts(t *testing.T) {
 		`{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}`,
 		`{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"th"}}`,
 		`{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"first"}}`,
-		`{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"second"}}`,
+		`{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"anthropic:second"}}`,
 	}
 	end := []string{`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":3}}`, `{"type":"message_stop"}`}
 	for how, between := range map[string][]string{"ended": {`{"type":"content_block_stop","index":0}`}, "not ended": nil} {
 		events := append(append(append([]string{}, begin...), between...), end...)
 		got := assembleCompletion(t, streamed(t, wire.Messages, wire.Chat, sse(events...)))
-		if len(got.Details) != 1 || got.Details[0]["signature"] != "second" || got.Details[0]["text"] != "th" {
+		if len(got.Details) != 1 || got.Details[0]["signature"] != "anthropic:second" || got.Details[0]["text"] != "th" {
 			t.Errorf("%s: %v", how, got.Details)
 		}
 	}

@@ -47,6 +47,8 @@ type writer interface {
 // expects events that a wire.Tap has let through: errors and truncated streams are
 // the tap's to find.
 type Stream struct {
+	from   *codec
+	to     *codec
 	r      reader
 	w      writer
 	o      StreamOptions
@@ -71,7 +73,8 @@ const (
 func NewStream(from, to wire.Operation, o StreamOptions) *Stream {
 	c := codecOf(from)
 	s := &Stream{o: o, like: likeness{unread: c.unread}, events: make([]Event, 0, firstEvents)}
-	s.r, s.w = c.newReader(&s.o), codecOf(to).newWriter(&s.o)
+	s.from, s.to = c, codecOf(to)
+	s.r, s.w = c.newReader(&s.o), s.to.newWriter(&s.o)
 	room := firstOut
 	if s.number, _ = s.w.(numbering); s.number != nil {
 		room = firstNumbered
@@ -163,8 +166,12 @@ func (s *Stream) write() (err error) {
 		if e.Kind == EventStart && s.begun {
 			continue
 		}
-		if s.begun = true; e.Kind == EventStart {
+		s.begun = true
+		switch e.Kind {
+		case EventStart:
 			e.ID, e.Name = cmp.Or(e.ID, s.o.ID), cmp.Or(e.Name, s.o.Model)
+		case EventSignature, EventRedacted:
+			e.Text = handed(s.from, s.to, e.Text)
 		}
 		if s.out, err = s.w.write(s.out, e); err != nil {
 			return malformed(err)
@@ -182,6 +189,11 @@ func Whole(from, to wire.Operation, body []byte, o StreamOptions) ([]byte, error
 	a.Usage, a.ID, a.Model, a.Echo = o.Usage(), cmp.Or(a.ID, o.ID), cmp.Or(a.Model, o.Model), o.Echo
 	if a.Created == 0 {
 		a.Created = o.Now.Unix()
+	}
+	for i := range a.Parts {
+		if p := &a.Parts[i]; p.Kind == ReasoningPart || p.Kind == RedactedPart {
+			p.Signature = handed(codecOf(from), codecOf(to), p.Signature)
+		}
 	}
 	return codecOf(to).emitAnswer(make([]byte, 0, len(body)+len(body)/4), a), nil
 }
