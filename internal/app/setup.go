@@ -127,6 +127,8 @@ func (a *App) setup(ctx context.Context) error {
 		Fetch:   fetcher.Get,
 		Inspect: a.inspector,
 		Hooks:   hooks.Exchange(),
+
+		EventLimit: settings.EventLimit,
 	})
 	a.exchange = exchanges
 	a.cleanup.push("end shadows", func(context.Context) error { exchanges.Close(); return nil })

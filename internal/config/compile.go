@@ -50,6 +50,7 @@ type Settings struct {
 	Data                string
 	Store               sluice.Secret // sqlite:PATH or postgres://…; empty takes SQLite below Data
 	BodyLimit           int64         // bytes
+	EventLimit          int           // bytes of one event of a backend's stream
 	KeepaliveAfter      time.Duration
 	LameDuck, Drain     time.Duration
 	LogLevel            slog.Level
@@ -75,6 +76,7 @@ func (s Settings) Fixed(old Settings) []string {
 		{"data", s.Data != old.Data},
 		{"store", s.Store != old.Store},
 		{"body_limit", s.BodyLimit != old.BodyLimit},
+		{"event_limit", s.EventLimit != old.EventLimit},
 		{"keepalive_after", s.KeepaliveAfter != old.KeepaliveAfter},
 		{"log.level", s.LogLevel != old.LogLevel},
 		{"log.format", s.LogJSON != old.LogJSON},
@@ -173,7 +175,7 @@ func (c *Config) settings() Settings {
 	}
 	return Settings{
 		Listen: string(c.Listen), AdminListen: string(c.Admin.Listen), OpenMetrics: c.Admin.OpenMetrics, Data: c.Data, Store: reveal(c.Store),
-		BodyLimit: int64(c.BodyLimit), KeepaliveAfter: time.Duration(c.KeepaliveAfter),
+		BodyLimit: int64(c.BodyLimit), EventLimit: int(c.EventLimit), KeepaliveAfter: time.Duration(c.KeepaliveAfter),
 		LameDuck: time.Duration(c.LameDuck), Drain: time.Duration(c.Drain),
 		LogLevel: slog.Level(c.Log.Level), LogJSON: c.Log.Format == "json",
 		Pepper: reveal(c.Keys.Pepper), KeyPoll: time.Duration(c.Keys.Poll), StaleMax: time.Duration(c.Keys.StaleMax),

@@ -16,6 +16,7 @@ type Config struct {
 	Shared *Secret `json:"shared,omitempty" jsonschema:"redis://… for limits that several replicas share; not yet in force"`
 
 	BodyLimit      Bytes       `json:"body_limit,omitempty" jsonschema:"largest request body"`
+	EventLimit     Bytes       `json:"event_limit,omitempty" jsonschema:"largest event of a backend's stream, such as one that holds a picture; a stream with a larger one is cut with upstream_too_large. Each stream holds one event at a time. From 64KiB to 32MiB"`
 	KeepaliveAfter Duration    `json:"keepalive_after,omitempty" jsonschema:"silence before the first content after which a stream is kept alive; until then status and headers are true"`
 	LameDuck       Duration    `json:"lame_duck,omitempty" jsonschema:"how long a stopping gateway answers not ready and still accepts"`
 	Drain          Duration    `json:"drain,omitempty" jsonschema:"how long a stopping gateway lets running requests finish"`
@@ -56,6 +57,7 @@ func (c *Config) setDefaults() {
 		Admin:          Admin{Listen: "127.0.0.1:8081"},
 		Data:           "./sluice-data",
 		BodyLimit:      32 << 20,
+		EventLimit:     wire.DefaultEventLimit,
 		KeepaliveAfter: Duration(15e9),
 		LameDuck:       Duration(5e9),
 		Drain:          Duration(120e9),

@@ -86,6 +86,9 @@ func (v *validator) settings() {
 	if c.BodyLimit == 0 {
 		v.fail("body_limit", "write an amount such as 32MiB", "0 would refuse every request")
 	}
+	if c.EventLimit < 64<<10 || c.EventLimit > 32<<20 {
+		v.fail("event_limit", "write an amount from 64KiB to 32MiB", "%s is not within what an answer may need and the gateway can hold", c.EventLimit)
+	}
 	if c.Keys.Poll > Duration(auth.MaxPoll) || c.Keys.Poll == 0 {
 		v.fail("keys.poll", "write a time from 100ms to 2s", "a revoked key must stop within 5s, %s is too long or none", c.Keys.Poll)
 	}

@@ -67,6 +67,7 @@ const (
 	firstOut      = 1 << 10
 	firstNumbered = 4 << 10
 	firstEvents   = 4
+	maxKept       = 1 << 20 // of the room, after a large event
 )
 
 // NewStream translates from a backend's dialect to the client's.
@@ -154,7 +155,9 @@ func (s *Stream) finish() ([]byte, error) {
 // write writes the events. A stream begins once, also where the backend did not say
 // so, or said it twice.
 func (s *Stream) write() (err error) {
-	s.out = s.out[:0]
+	if s.out = s.out[:0]; cap(s.out) > maxKept {
+		s.out = nil
+	}
 	if !s.begun && len(s.events) > 0 && s.events[0].Kind != EventStart {
 		s.begun = true
 		if s.out, err = s.w.write(s.out, &Event{Kind: EventStart, ID: s.o.ID, Name: s.o.Model}); err != nil {

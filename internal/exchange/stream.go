@@ -19,6 +19,7 @@ const (
 	checkpointEvery                = 2 * time.Second
 	maxPreamble                    = 64 << 10 // bytes held back before content
 	maxCollected                   = 32 << 10 // bytes of content collected before they are written
+	maxKept                        = 1 << 20  // bytes of room for them that outlive a large event
 	drainWait                      = 100 * time.Millisecond
 )
 
@@ -70,7 +71,9 @@ func (s *stream) flush() bool {
 		return true
 	}
 	ok := s.write(s.out)
-	s.out = s.out[:0]
+	if s.out = s.out[:0]; cap(s.out) > maxKept {
+		s.out = nil
+	}
 	return ok
 }
 

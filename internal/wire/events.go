@@ -6,8 +6,13 @@ import (
 	"io"
 )
 
-// DefaultEventLimit bounds one event in bytes.
-const DefaultEventLimit = 1 << 20
+// DefaultEventLimit bounds one event in bytes. A picture of a million pixels takes two or
+// three million in base64, and an event of Responses may repeat several.
+const DefaultEventLimit = 16 << 20
+
+// keptBuffer is the largest buffer, in bytes, that outlives the event it was needed for:
+// streams last, and have few large events.
+const keptBuffer = 1 << 20
 
 // Errors of Events.Next. The stream cannot be read further after any error.
 var (
@@ -90,7 +95,13 @@ func (e *Events) Buffered() int { return e.end - e.start }
 func (e *Events) reset() {
 	e.pos, e.line, e.lines = 0, 0, 0
 	e.name, e.data, e.nameSeen = span{}, span{}, false
-	e.joined = e.joined[:0]
+	if e.joined = e.joined[:0]; cap(e.joined) > keptBuffer {
+		e.joined = nil
+	}
+	if n := e.end - e.start; len(e.buf) > keptBuffer && n <= firstBuffer {
+		e.buf = append(make([]byte, 0, firstBuffer), e.buf[e.start:e.end]...)[:firstBuffer]
+		e.start, e.end = 0, n
+	}
 }
 
 // fill reads once, making room first. The buffer grows by doubling, up to the

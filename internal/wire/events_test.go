@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -229,4 +230,32 @@ func FuzzEvents(f *testing.F) {
 			}
 		}
 	})
+}
+
+// What a large event needed is given up with it, so that a stream that lasts does not
+// hold it.
+func TestLargeEventsAreLetGo(t *testing.T) {
+	large := "data: " + strings.Repeat("x", 3<<20) + "\n\n"
+	e := NewEvents(strings.NewReader(large+"data: a\n\n"+large+"data: b\ndata: c\n\n"), 0)
+	for _, want := range []int{3 << 20, 1, 3 << 20, 3} {
+		ev, err := e.Next()
+		if err != nil || len(ev.Data) != want {
+			t.Fatalf("an event of %d bytes, %v; want %d", len(ev.Data), err, want)
+		}
+		if want == 3 && len(e.buf) > keptBuffer {
+			t.Errorf("%d bytes are held for an event of %d", len(e.buf), want)
+		}
+	}
+	frame := func(size int) []byte {
+		return AppendFrame(nil, []FrameHeader{{Name: ":event-type", Value: "x"}, {Name: ":message-type", Value: "event"}}, []byte(`{"x":"`+strings.Repeat("x", size)+`"}`))
+	}
+	f := NewFrames(Converse, bytes.NewReader(slices.Concat(frame(3<<20), frame(1))), 0)
+	for range 2 {
+		if _, err := f.Next(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(f.buf) > keptBuffer || cap(f.out) > keptBuffer {
+		t.Errorf("%d and %d bytes are held for a small frame", len(f.buf), cap(f.out))
+	}
 }

@@ -78,6 +78,7 @@ func NewFrames(op Operation, r io.Reader, limit int) *Frames {
 // where the stream ends inside of one, ErrEventTooLarge, ErrFrame, or the reader's
 // error. The event's slices are valid until the next call.
 func (f *Frames) Next() (Event, error) {
+	f.shrink()
 	head, err := f.want(prelude)
 	if err != nil {
 		return Event{}, err
@@ -137,6 +138,17 @@ func (f *Frames) want(n int) ([]byte, error) {
 		}
 	}
 	return f.buf[f.start : f.start+n], nil
+}
+
+// shrink gives up what an earlier frame needed and others do not.
+func (f *Frames) shrink() {
+	if n := f.end - f.start; len(f.buf) > keptBuffer && n <= firstBuffer {
+		f.buf = append(make([]byte, 0, firstBuffer), f.buf[f.start:f.end]...)[:firstBuffer]
+		f.start, f.end = 0, n
+	}
+	if cap(f.out) > keptBuffer {
+		f.out = nil
+	}
 }
 
 // room makes room for more of a frame. The buffer grows by doubling as they come,

@@ -251,7 +251,7 @@ func TestFault_U19_EveryProvider(t *testing.T) {
 // TestFault_U20_EveryProvider: an event beyond the bound.
 func TestFault_U20_EveryProvider(t *testing.T) {
 	each(t, func(t *testing.T, tr *transcript, events []string) {
-		large := "data: {\"x\":\"" + strings.Repeat("x", wire.DefaultEventLimit) + "\"}\n\n"
+		large := "data: {\"x\":\"" + strings.Repeat("x", eventLimit) + "\"}\n\n"
 		tr.says(t, large).broken(t, false, sluice.UpstreamTooLarge)
 		tr.says(t, slices.Insert(slices.Clone(events), len(events)-1, large)...).broken(t, true, sluice.UpstreamTooLarge)
 	})

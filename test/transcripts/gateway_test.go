@@ -87,6 +87,10 @@ func catalogue(t *testing.T, dir string) func(provider, model string) (config.Kn
 	}
 }
 
+// eventLimit bounds one event in bytes: less than by default, so that a test of what is
+// beyond it is cheap.
+const eventLimit = 256 << 10
+
 // compiled is a configuration in force, whose backends are called in the clear.
 func compiled(t *testing.T, dir, text string) *config.Snapshot {
 	t.Helper()
@@ -140,7 +144,8 @@ func serve(t *testing.T, s *config.Snapshot, network *egresstest.Net, res *resul
 		return network.Dial(ctx, kind, everywhere)
 	}})})
 	x := exchange.New(exchange.Options{
-		Gate: gate, Journal: (*journal)(res), Learned: estimate.New(estimate.Options{}), Upstream: calls, Table: table,
+		EventLimit: eventLimit,
+		Gate:       gate, Journal: (*journal)(res), Learned: estimate.New(estimate.Options{}), Upstream: calls, Table: table,
 		Target: func(id sluice.BackendID) (*up.Target, bool) { target, ok := s.Targets[id]; return target, ok },
 		Hooks: exchange.Hooks{Parked: func(b sluice.BackendID, _, code string) {
 			res.parked = append(res.parked, strings.TrimSpace(string(b)+" "+code))
