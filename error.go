@@ -46,7 +46,7 @@ type Error struct {
 
 	// Refusal tells which limit did not fit, on rejections by a limit.
 	Refusal *Refusal
-	// RetryAfter is when this request would fit, from now; 0 if unknown or never.
+	// RetryAfter is when this request would fit, from now; 0 if unknown or never, -1 if it depends on what its caller does.
 	RetryAfter time.Duration
 	// Expected says that RetryAfter is an estimate: it depends on requests in flight, or on a backend.
 	Expected bool

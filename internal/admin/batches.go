@@ -45,6 +45,7 @@ type BatchRow struct {
 	Urgency  string        `json:"urgency,omitempty" enum:"relaxed,pressed,urgent" doc:"How it is paced: up, when it is predicted to miss its deadline"`
 	Expected *time.Time    `json:"expected_at,omitempty" doc:"When its last line is predicted to end; absent: nothing can be said yet, or it has ended"`
 	Late     bool          `json:"late,omitempty" doc:"That is after the deadline"`
+	Waits    *BatchWaits   `json:"waiting_for,omitempty" doc:"The limit of its caller's that is spent, and that lines wait for"`
 	Created  time.Time     `json:"created_at"`
 	Deadline time.Time     `json:"deadline_at" doc:"What has no answer then expires"`
 	Ended    *time.Time    `json:"ended_at,omitempty"`
@@ -52,6 +53,17 @@ type BatchRow struct {
 	Output   sluice.Tokens `json:"output_tokens"`
 	Cost     string        `json:"cost" doc:"Of the requests whose results its lines have"`
 	Nano     int64         `json:"cost_nanodollars"`
+}
+
+// BatchWaits is a limit that is spent.
+type BatchWaits struct {
+	Reason    string    `json:"reason"`
+	Scope     string    `json:"scope"`
+	ID        string    `json:"id,omitempty" doc:"Whose limit: the key, project or tenant"`
+	Dimension string    `json:"dimension"`
+	Window    string    `json:"window"`
+	Since     time.Time `json:"since"`
+	Resets    time.Time `json:"resets_at" doc:"No line that it refuses runs before, unless it is raised"`
 }
 
 // BatchCounts are lines by state.
@@ -217,6 +229,9 @@ func (a *API) batchRow(j *jobs.Job) BatchRow {
 	if !j.State.Ended() && a.o.Batches.Progress != nil {
 		p := a.o.Batches.Progress(j)
 		r.Progress, r.Rate, r.Urgency, r.Expected, r.Late = p.Done, p.Rate, p.Urgency.String(), moment(p.Finish), p.Late
+		if h := p.Held; h != nil {
+			r.Waits = &BatchWaits{h.Reason.String(), h.Scope.String(), h.ID, h.Dimension.String(), h.Window.String(), h.Since.UTC(), h.Until.UTC()}
+		}
 	}
 	return r
 }

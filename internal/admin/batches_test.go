@@ -44,7 +44,9 @@ func fakeBatches(cancelled *[]string) Batches {
 			return c, nil
 		},
 		Progress: func(*jobs.Job) jobs.Progress {
-			return jobs.Progress{Done: .5, Rate: 2, Finish: at.Add(25 * time.Hour), Urgency: jobs.Pressed, Late: true}
+			return jobs.Progress{Done: .5, Rate: 2, Finish: at.Add(25 * time.Hour), Urgency: jobs.Pressed, Late: true, Held: &jobs.Hold{
+				Since: at, Until: at.Add(10 * time.Hour), Reason: sluice.BudgetSpent, Scope: sluice.ScopeTenant, ID: "acme", Dimension: sluice.Spend, Window: sluice.PerDay,
+			}}
 		},
 		Unanswered: func(_ context.Context, _ *jobs.Job, limit int) ([]jobs.Result, error) {
 			all := make([]jobs.Result, 60)
@@ -69,6 +71,9 @@ func TestBatches(t *testing.T) {
 	}
 	if r := list.Batches[0]; r.State != "in_progress" || r.Progress != .5 || r.Urgency != "pressed" || !r.Late || r.Expected == nil || r.Lines.Failed != 70 || r.Cost != "$2.00" && r.Cost != "$2" || r.Ended != nil {
 		t.Errorf("got %+v", r)
+	}
+	if w := list.Batches[0].Waits; w == nil || w.Scope != "tenant" || w.ID != "acme" || w.Dimension != "spend" || w.Window != "day" || w.Reason != "budget_spent" || w.Resets.Hour() != 18 {
+		t.Errorf("waits for %+v", w)
 	}
 	if text := b.do("GET", "/admin/v1/batches?kind=async", "", 200, nil); !strings.Contains(text, `"batches":[]`) {
 		t.Errorf("another kind: %s", text)

@@ -31,6 +31,7 @@ type pending struct {
 	Created  int64      `json:"created_at"`
 	Expires  *int64     `json:"expires_at"` // it is answered before, or not at all
 	Finish   *int64     `json:"expected_at,omitempty"`
+	Waits    *waits     `json:"waiting_for,omitempty"`
 	Location string     `json:"url"`
 }
 
@@ -99,9 +100,10 @@ func (*body) Header() http.Header { return http.Header{} }
 func (*body) WriteHeader(int)     {}
 
 func (f *Face) pendingOf(j *jobs.Job) pending {
+	is := f.o.Desk.Progress(j)
 	p := pending{
 		ID: j.ID, Object: "sluice.answer", Status: "in_progress", Model: j.Model, Created: j.Created.Unix(), Expires: unix(j.Deadline),
-		Location: f.o.PublicURL + answerPath + string(j.ID), Finish: unix(f.o.Desk.Progress(j).Finish),
+		Location: f.o.PublicURL + answerPath + string(j.ID), Finish: unix(is.Finish), Waits: waitsOf(is.Held),
 	}
 	switch {
 	case j.State.Ended():

@@ -298,6 +298,7 @@ type messageBatch struct {
 	Archived  *string       `json:"archived_at"`
 	Cancelled *string       `json:"cancel_initiated_at"`
 	Results   *string       `json:"results_url"`
+	Sluice    forecast      `json:"sluice"`
 }
 
 type messageCounts struct {
@@ -317,6 +318,7 @@ func (f *Face) messagesOf(j *jobs.Job) messageBatch {
 	b := messageBatch{
 		ID: j.ID, Type: "message_batch", Status: "in_progress", Counts: messageCounts{Processing: j.Counts.Total},
 		Ended: moment(j.Ended), Created: moment(j.Created), Expires: moment(j.Deadline), Cancelled: moment(j.Cancelling),
+		Sluice: f.forecast(j),
 	}
 	switch {
 	case j.State.Ended():

@@ -221,8 +221,26 @@ type forecast struct {
 	Progress float64 `json:"progress"` // share of lines that have an end, 0 to 1
 	Finish   *int64  `json:"expected_at,omitempty"`
 	Late     bool    `json:"late,omitempty"` // that is after the deadline
+	Waits    *waits  `json:"waiting_for,omitempty"`
 	Urgency  string  `json:"urgency,omitempty"`
 	Cost     string  `json:"cost"`
+}
+
+// waits is the limit that is spent, and that lines of a job wait for.
+type waits struct {
+	Reason    sluice.Reason    `json:"reason"`
+	Scope     sluice.Scope     `json:"scope"`
+	ID        string           `json:"id,omitempty"` // whose limit
+	Dimension sluice.Dimension `json:"dimension"`
+	Window    sluice.Window    `json:"window"`
+	Resets    int64            `json:"resets_at"`
+}
+
+func waitsOf(h *jobs.Hold) *waits {
+	if h == nil {
+		return nil
+	}
+	return &waits{h.Reason, h.Scope, h.ID, h.Dimension, h.Window, h.Until.Unix()}
 }
 
 func (f *Face) writeBatch(w http.ResponseWriter, j *jobs.Job) error {
@@ -281,5 +299,6 @@ func (f *Face) forecast(j *jobs.Job) forecast {
 	}
 	p := f.o.Desk.Progress(j)
 	out.Progress, out.Finish, out.Late, out.Urgency = p.Done, unix(p.Finish), p.Late, p.Urgency.String()
+	out.Waits = waitsOf(p.Held)
 	return out
 }

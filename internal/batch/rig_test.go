@@ -41,6 +41,9 @@ type rig struct {
 	keyed  atomic.Int64 // requests with a key
 }
 
+// resets is when a budget begins anew that lines of the text "spend" have spent.
+var resets = time.Now().Add(time.Hour).Truncate(time.Second)
+
 // answers is a runner: a text "fail" in a request is 400, "wait" runs until its context
 // ends, all else is answered.
 func answers(ctx context.Context, r *exchange.Request, c exchange.Client) exchange.Result {
@@ -48,6 +51,11 @@ func answers(ctx context.Context, r *exchange.Request, c exchange.Client) exchan
 	case bytes.Contains(r.Body, []byte(`"wait"`)):
 		<-ctx.Done()
 		return exchange.Result{Err: &sluice.Error{Kind: sluice.KindCancelled, Reason: sluice.ClientGone, Msg: "it was ended"}}
+	case bytes.Contains(r.Body, []byte(`"spend"`)):
+		return exchange.Result{Err: &sluice.Error{
+			Kind: sluice.KindBudgetExhausted, Reason: sluice.BudgetSpent, Msg: "the budget is spent",
+			Refusal: &sluice.Refusal{Scope: sluice.ScopeKey, ID: "k", Limit: sluice.Limit{Dimension: sluice.Spend, Window: sluice.PerDay}, Reset: resets},
+		}}
 	case bytes.Contains(r.Body, []byte(`"fail"`)):
 		return exchange.Result{Err: sluice.Invalid("messages", "are wrong")}
 	}

@@ -70,6 +70,8 @@ func expectedText(b *admin.BatchRow) string {
 	switch {
 	case b.Ended != nil:
 		return ""
+	case b.Expected == nil && b.Waits != nil:
+		return "after " + stamp(&b.Waits.Resets)
 	case b.Expected == nil:
 		return "?"
 	case b.Late:
@@ -118,6 +120,9 @@ func batchRows(b *admin.BatchDetail) [][]string {
 	)
 	if b.Ended == nil {
 		rows = append(rows, pairs("expected", expectedText(&b.BatchRow), "pace", cmp.Or(b.Urgency, "relaxed")+paceText(b.Rate))...)
+		if w := b.Waits; w != nil {
+			rows = append(rows, pairs("waits for", fmt.Sprintf("%s per %s of %s %s, which is spent until %s (%s)", w.Dimension, w.Window, w.Scope, w.ID, stamp(&w.Resets), w.Reason))...)
+		}
 	}
 	rows = append(rows, pairs("tokens", fmt.Sprintf("%d in, %d out", b.Input, b.Output), "cost", b.Cost, "input", b.InputFile, "output", b.OutputFile, "errors", b.ErrorFile)...)
 	for _, k := range slices.Sorted(maps.Keys(b.Metadata)) {

@@ -15,6 +15,7 @@ const (
 	flightBytes = 64 << 20 // of their bodies
 	claimGroup  = 64       // lines that are claimed at a time
 	mostPause   = 15 * time.Second
+	holdPause   = time.Minute // where a limit is spent: that it is raised is seen after it
 
 	yieldAbove = 5 * time.Millisecond // of waiting for capacity
 	yieldEach  = time.Second
@@ -43,6 +44,7 @@ type work struct {
 	waits   int       // refusals in a row
 	well    int       // lines that ended well since allow grew
 	yielded time.Time // when it may yield again
+	held    *held     // nil if the store knows
 }
 
 // team is the lines of one tenant.
@@ -150,9 +152,14 @@ func (c *crew) end(w *work, l Line, out *outcome, b *Bounds, now time.Time) {
 	if out.weight > 0 {
 		t.weight = out.weight
 	}
+	w.meets(out, now)
 	switch {
 	case out.refused != nil:
-		w.refused(out.Due, b, now)
+		most := mostPause
+		if holdOf(out.refused, now, 0) != nil {
+			most = holdPause
+		}
+		w.refused(out.Due, most, b, now)
 	case out.Result != nil && out.Result.State == LineSucceeded:
 		w.waits = 0
 		if out.queued > yieldAbove && w.pace.urgency == Relaxed {
@@ -188,15 +195,16 @@ func (w *work) yield(b *Bounds, now time.Time) {
 	w.allow, w.well, w.yielded = max(w.limit(b)/2, 1), 0, now.Add(yieldEach)
 }
 
-// refused makes a job wait of which a line was refused, and lets fewer of its lines run at
-// a time: half as many for each time that it waits. REQUIRES: crew.mu is held.
-func (w *work) refused(due time.Time, b *Bounds, now time.Time) {
+// refused makes a job wait of which a line was refused, for most at most, and lets fewer of
+// its lines run at a time: half as many for each time that it waits. REQUIRES: crew.mu is
+// held.
+func (w *work) refused(due time.Time, most time.Duration, b *Bounds, now time.Time) {
 	w.dry = now // the line is waiting again
 	if now.Before(w.pause) {
 		return // by the same cause
 	}
 	w.waits++
-	wait := min(max(due.Sub(now), leastWait<<min(w.waits-1, 4)), mostPause)
+	wait := min(max(due.Sub(now), leastWait<<min(w.waits-1, 4)), most)
 	w.pause = now.Add(wait)
 	w.allow, w.well = max(w.limit(b)/2, 1), 0
 }

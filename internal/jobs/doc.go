@@ -53,7 +53,10 @@
 // A refusal for rate, for concurrency or for capacity gives the line back: it waits for
 // what the refusal says, at least a second, and then takes its turn. The request that was
 // refused is voided, unless it has taken something: a line is one request in all sums. A budget that is
-// spent makes it wait where its window ends before the deadline. Anything else that a
+// spent makes it wait where its window ends before the deadline, and is what the job waits
+// for ([Hold]): one line is tried each minute, its urgency stays as it is, and its finish is
+// predicted from the end of that window at the rate that it had. A line that runs all the
+// same ends that. Anything else that a
 // request can end with is the line's result. At the deadline, what has none expires.
 //
 // # Pace

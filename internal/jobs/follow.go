@@ -116,14 +116,19 @@ func (d *Desk) progress(ctx context.Context, w *work, now time.Time) {
 		}
 	default:
 		d.crew.mu.Lock()
-		was := w.pace.urgency
+		was, met := w.pace.urgency, w.held
 		is := w.pace.decide(now, j)
+		w.held = nil
 		d.crew.mu.Unlock()
 		if is != was {
 			d.o.Log.Info("a batch is paced differently", slog.String("job", string(j.ID)), slog.String("urgency", is.String()))
 		}
-		if is != j.Urgency {
-			d.move(ctx, w, InProgress, func(j *Job) { j.Urgency = is })
+		if is != j.Urgency || met != nil {
+			d.move(ctx, w, InProgress, func(j *Job) {
+				if j.Urgency = is; met != nil {
+					j.Held = met.to
+				}
+			})
 		}
 	}
 }

@@ -62,6 +62,7 @@ type Job struct {
 	Usage    sluice.Usage // of the requests whose results these are
 	Cost     sluice.Nano
 	Urgency  Urgency // as it was paced last
+	Held     *Hold   // the limit that its lines wait for, or did last; nil if it was none
 }
 
 // Terms are what each line's request is run with beside its body.
@@ -161,9 +162,10 @@ func (u Urgency) String() string {
 type Progress struct {
 	Done float64 // share of lines that have an end, 0 to 1
 	Rate float64 // lines ended per second, over the last minutes; 0 if none have
-	// Finish is when the last line is predicted to end at that rate; zero if nothing can
-	// be said.
+	// Finish is when the last line is predicted to end at that rate, and no sooner than what
+	// Held waits for; zero if nothing can be said.
 	Finish  time.Time
+	Held    *Hold // the limit that is spent and that lines wait for; nil if none is
 	Urgency Urgency
 	Late    bool // Finish is after the deadline
 }

@@ -52,19 +52,22 @@ func (p *pace) rate() float64 {
 }
 
 // finish is when a number of lines will have ended at the rate, zero if it has none.
-func (p *pace) finish(now time.Time, open int) time.Time {
-	r := p.rate()
+func (p *pace) finish(now time.Time, open int) time.Time { return finishAt(now, p.rate(), open) }
+
+// finishAt is when a number of lines will have ended, at a rate from a time on; zero if
+// there is none.
+func finishAt(from time.Time, rate float64, open int) time.Time {
 	if open == 0 {
-		return now
+		return from
 	}
-	if r <= 0 {
+	if rate <= 0 {
 		return time.Time{}
 	}
-	left := float64(open) / r
+	left := float64(open) / rate
 	if left > (10 * 365 * 24 * time.Hour).Seconds() {
 		return time.Time{}
 	}
-	return now.Add(time.Duration(left * float64(time.Second)))
+	return from.Add(time.Duration(left * float64(time.Second)))
 }
 
 // decide says how urgent a job is from now on: see doc.go. It changes by one at a time and
@@ -74,7 +77,7 @@ func (p *pace) decide(now time.Time, j *Job) Urgency {
 	if p.changed.IsZero() {
 		p.changed, p.urgency = now, j.Urgency
 	}
-	if now.Sub(p.changed) < every {
+	if now.Sub(p.changed) < every || j.Held.on(now) { // no pace helps where a limit is spent
 		return p.urgency
 	}
 	left := j.Deadline.Sub(now)
@@ -100,6 +103,9 @@ func (p *pace) progress(now time.Time, j *Job) Progress {
 	out := Progress{Rate: p.rate(), Finish: p.finish(now, j.Counts.Open()), Urgency: p.urgency}
 	if j.Counts.Total > 0 {
 		out.Done = float64(j.Counts.Total-j.Counts.Open()) / float64(j.Counts.Total)
+	}
+	if open := j.Counts.Open(); open > 0 && j.Held.on(now) {
+		out.Held, out.Finish = j.Held, j.Held.finish(out.Rate, open)
 	}
 	out.Late = out.Finish.After(j.Deadline)
 	return out

@@ -58,6 +58,7 @@ type outcome struct {
 	refused *sluice.Error // why it is to wait; nil if it has a result
 	weight  int64         // of its tenant; 0 if its caller is none any more
 	queued  time.Duration // that its request waited for capacity
+	began   time.Time     // zero if it did not
 }
 
 // attempt is one run of a line.
@@ -192,6 +193,9 @@ func (a *attempt) outcome() outcome {
 	if p := a.principal.Policy; p != nil {
 		out.weight = p.Weight
 	}
+	if a.req != nil {
+		out.began = a.req.Arrived
+	}
 	return out
 }
 
@@ -256,6 +260,7 @@ func waits(e *sluice.Error, now, deadline time.Time) (time.Duration, bool) {
 		if wait <= 0 || !now.Add(wait).Before(deadline) {
 			return 0, false
 		}
+		wait = min(wait, mostWait) // it may be raised before
 	default:
 		return 0, false
 	}

@@ -37,13 +37,14 @@ type jobDoc struct {
 	Dropped    int               `json:"dropped,omitempty"`
 	Bytes      int64             `json:"bytes,omitempty"`
 	Urgency    jobs.Urgency      `json:"urgency,omitempty"`
+	Held       *jobs.Hold        `json:"held,omitempty"`
 }
 
 func docOf(j *jobs.Job) (string, error) {
 	b, err := json.Marshal(jobDoc{
 		Ending: j.Ending, Key: j.Caller.Key, User: j.Caller.User, Run: j.Caller.Run, Terms: j.Terms, Endpoint: j.Endpoint, Op: j.Op.String(), Model: j.Model,
 		Output: j.Output, Errors: j.Errors, Metadata: j.Metadata, Window: j.Window, Deadline: j.Deadline, Started: j.Started, Finalizing: j.Finalizing,
-		Cancelling: j.Cancelling, Ended: j.Ended, Keep: j.Keep, Problems: j.Problems, Dropped: j.Dropped, Bytes: j.Bytes, Urgency: j.Urgency,
+		Cancelling: j.Cancelling, Ended: j.Ended, Keep: j.Keep, Problems: j.Problems, Dropped: j.Dropped, Bytes: j.Bytes, Urgency: j.Urgency, Held: j.Held,
 	})
 	return string(b), err
 }
@@ -52,7 +53,7 @@ func (d *jobDoc) into(j *jobs.Job) error {
 	j.Ending, j.Terms, j.Endpoint, j.Model, j.Output, j.Errors = d.Ending, d.Terms, d.Endpoint, d.Model, d.Output, d.Errors
 	j.Caller.Key, j.Caller.User, j.Caller.Run = d.Key, d.User, d.Run
 	j.Metadata, j.Window, j.Deadline, j.Started, j.Finalizing, j.Cancelling = d.Metadata, d.Window, d.Deadline, d.Started, d.Finalizing, d.Cancelling
-	j.Ended, j.Keep, j.Problems, j.Dropped, j.Bytes, j.Urgency = d.Ended, d.Keep, d.Problems, d.Dropped, d.Bytes, d.Urgency
+	j.Ended, j.Keep, j.Problems, j.Dropped, j.Bytes, j.Urgency, j.Held = d.Ended, d.Keep, d.Problems, d.Dropped, d.Bytes, d.Urgency, d.Held
 	for op := range wire.Operation(wire.NumOperations) {
 		if op.String() == d.Op {
 			j.Op = op
@@ -112,7 +113,7 @@ func (db *DB) PutJob(ctx context.Context, j *jobs.Job, p jobs.Put) error {
 		}
 		if held == 0 {
 			return &sluice.Error{
-				Kind: sluice.KindRateLimited, Reason: sluice.ConcurrencyLimited, RetryAfter: time.Minute, Expected: true,
+				Kind: sluice.KindRateLimited, Reason: sluice.ConcurrencyLimited, RetryAfter: wire.NoTime,
 				Msg: fmt.Sprintf("the tenant has %d batches that have not ended, which is the bound", p.Bounds.TenantJobs), Hint: "wait until one has ended, or cancel one",
 			}
 		}

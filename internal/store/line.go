@@ -14,6 +14,7 @@ import (
 
 	"sluice"
 	"sluice/internal/jobs"
+	"sluice/internal/wire"
 )
 
 // errNotHeld ends a transaction whose job is another worker's, or in another state.
@@ -74,7 +75,7 @@ func (db *DB) PutLines(ctx context.Context, id jobs.JobID, fence int64, lines []
 		}
 		if held == 0 {
 			return &sluice.Error{
-				Kind: sluice.KindRateLimited, Reason: sluice.ConcurrencyLimited, RetryAfter: time.Minute, Expected: true,
+				Kind: sluice.KindRateLimited, Reason: sluice.ConcurrencyLimited, RetryAfter: wire.NoTime,
 				Msg: fmt.Sprintf("the tenant's batches that have not ended would have more than %d lines, which is the bound", bound), Hint: "wait until one has ended, or cancel one",
 			}
 		}

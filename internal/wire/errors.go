@@ -110,6 +110,10 @@ func Error(d Dialect, e *sluice.Error, id sluice.RequestID, o ErrorOptions) (sta
 	return Status(d, e, o), h, errorBody(d, e, id, o)
 }
 
+// NoTime is the sluice.Error.RetryAfter of a refusal that passes when its caller does
+// something: no time is told, and that to try again is of no use.
+const NoTime time.Duration = -1
+
 // retryHeaders says when to come back, or that it is of no use. A rate that frees
 // only after the longest pace is told as not worth an automatic retry: libraries
 // that trust retry-after-ms would sleep for all of it.
@@ -124,6 +128,10 @@ func retryHeaders(h http.Header, e *sluice.Error) {
 		h.Set("X-Should-Retry", "false")
 		return
 	case e.Kind != sluice.KindRateLimited && e.Kind != sluice.KindOverloaded && e.Reason != sluice.IdempotencyInFlight:
+		return
+	}
+	if e.RetryAfter == NoTime { // to name one would be to make it up
+		h.Set("X-Should-Retry", "false")
 		return
 	}
 	wait := max(e.RetryAfter, 0)
