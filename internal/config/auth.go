@@ -227,15 +227,64 @@ func (l *linter) auth() {
 				l.warn(join(path, field), "write https://", "keys travel unprotected: whoever can change them can sign tokens")
 			}
 		}
-		t, at := &i.Claims.Tenant, join(join(path, "claims"), "tenant")
-		words := append(slices.Sorted(maps.Values(t.Map)), t.Default)
-		if !strings.Contains(t.From, "{") {
-			words = append(words, t.From)
-		}
-		for _, w := range slices.Compact(words) {
-			if w != "" && l.c.Tenants[w] == nil {
+		at := join(join(path, "claims"), "tenant")
+		tenants := i.Claims.Tenant.names()
+		l.projects(join(join(path, "claims"), "project"), i.Claims.Project.names(), tenants, i.Claims.Tenant.fixed())
+		l.classes(join(join(path, "claims"), "class"), i.Claims.Class.names(), tenants, i.Claims.Tenant.fixed())
+		for _, w := range tenants {
+			if l.c.Tenants[w] == nil {
 				l.warn(at, "declare the tenant, or create it: sluice tenant create "+w, "tenant %q is not declared here: tokens that are mapped to it are refused until it exists", w)
 			}
+		}
+	}
+}
+
+// names are those that a rule comes to by itself: of the map, the default, and one that is always the
+// same; in order, each once.
+func (c *Claim) names() []string {
+	words := append(slices.Collect(maps.Values(c.Map)), c.Default)
+	if !strings.Contains(c.From, "{") {
+		words = append(words, c.From)
+	}
+	slices.Sort(words)
+	return slices.DeleteFunc(slices.Compact(words), func(w string) bool { return w == "" })
+}
+
+// fixed reports whether a rule comes to nothing but its words.
+func (c *Claim) fixed() bool { return !strings.Contains(c.From, "{") || len(c.Map) > 0 }
+
+// projects warns of projects that none of the tenants has to which an issuer's tokens may
+// be mapped. A tenant that the file does not declare may have any.
+func (l *linter) projects(at string, words, tenants []string, fixed bool) {
+	for _, w := range words {
+		if w == string(sluice.DefaultProject) || !fixed || len(tenants) == 0 {
+			continue
+		}
+		lacks := slices.ContainsFunc(tenants, func(id string) bool { return l.c.Tenants[id] == nil || l.c.Tenants[id].Projects[w] != nil })
+		if !lacks {
+			l.warn(at, "declare it under projects of the tenant, or create it: sluice project create TENANT "+w, "none of the tenants that tokens are mapped to declares project %q: tokens that are mapped to it are refused until it exists", w)
+		}
+	}
+}
+
+// classes warns of classes that the plans of none of those tenants allow: they are lowered to
+// the plan's.
+func (l *linter) classes(at string, words, tenants []string, fixed bool) {
+	for _, w := range words {
+		var class sluice.Class
+		if class.UnmarshalText([]byte(w)) != nil || !fixed || len(tenants) == 0 {
+			continue
+		}
+		allowed := slices.ContainsFunc(tenants, func(id string) bool {
+			t := l.c.Tenants[id]
+			if t == nil {
+				return true
+			}
+			p := l.c.Plans[t.Plan]
+			return p == nil && class >= sluice.Standard || p != nil && (class >= p.Class || slices.Contains(p.Classes, class))
+		})
+		if !allowed {
+			l.warn(at, "add it to classes of the plan, or name one that the plan allows", "the plan of none of the tenants that tokens are mapped to allows class %s: it has no effect", w)
 		}
 	}
 }

@@ -216,6 +216,7 @@ func (b *builder) pool(name string, p *Pool) {
 		}
 	}
 	b.s.Table.Pools[out.ID] = out
+	b.bounded(join("pools", name), p, out)
 }
 
 func (b *builder) model(name string, m *Model) {

@@ -215,8 +215,22 @@ func (v *validator) ladderBounds(at string, enter, exit LadderBounds) {
 		{"refused", int64(enter.Refused), int64(exit.Refused), fmt.Sprintf("%d%%", enter.Refused), fmt.Sprintf("%d%%", exit.Refused)},
 	} {
 		if b.enter > 0 && (b.exit == 0 || b.exit >= b.enter) || b.enter == 0 && b.exit > 0 {
-			v.fail(join(join(at, "exit"), b.what), "write less than where it begins, and more than 0; 0 at both is not looked at",
-				"it would begin at %v and end at %v: what stands between would move it to and fro", b.from, b.to)
+			v.clash(at, b.what, b.from, b.to)
 		}
 	}
+}
+
+// clash tells of a bound that does not end below where it begins, at what of the two the
+// file says: the other may be the default, or that of all tiers.
+func (v *validator) clash(at, what string, from, to any) {
+	path := join(join(at, "exit"), what)
+	begins, ends := join(join(at, "enter"), what), ""
+	if _, given := v.c.pos[path]; !given {
+		ends = ", which is what holds where the file says nothing here"
+		if _, given := v.c.pos[begins]; given {
+			path = begins
+		}
+	}
+	v.fail(path, fmt.Sprintf("write exit: {%s: …}, of less than where it begins and more than 0; 0 at both is not looked at", what),
+		"it would begin at %v and end at %v%s: what stands between would move it to and fro", from, to, ends)
 }

@@ -35,6 +35,9 @@ func (c *Config) Lint() Problems {
 		l.shadows(join("models", name), c.Models[name])
 	}
 	l.regions()
+	for _, name := range sorted(c.Plans) {
+		l.degrade(join("plans", name), c.Plans[name].Degrade, c.Plans[name].Models)
+	}
 	for _, name := range sorted(c.Tenants) {
 		l.tenant(join("tenants", name), c.Tenants[name])
 	}
@@ -164,6 +167,7 @@ func (l *linter) pool(path, name string, p *Pool) {
 	l.sharing(path, p)
 	l.affinity(path, p)
 	l.scale(path, p)
+	l.ladder(path, p)
 	for _, m := range l.c.Models {
 		if slices.Contains(m.names(), name) || slices.ContainsFunc(m.Fallback, func(f Fallback) bool { return f.Pool == name }) ||
 			slices.ContainsFunc(m.Shadow, func(s Shadow) bool { return s.Pool == name }) {
@@ -186,6 +190,7 @@ func (l *linter) tenant(path string, t *Tenant) {
 	if p := l.c.Plans[t.Plan]; p != nil {
 		lists = append(lists, p.Models)
 	}
+	l.degrade(path, t.Degrade, both(lists))
 	for _, k := range sorted(t.Keys) {
 		key := t.Keys[k]
 		at := join(join(path, "keys"), k)
@@ -205,6 +210,20 @@ func (l *linter) tenant(path string, t *Tenant) {
 			l.warn(at, "widen the models of plan, tenant, project or key", "the key may ask for no model: the lists that narrow it have none in common")
 		}
 	}
+}
+
+// both are the models that are on all lists, where one that is empty has all.
+func both(lists [][]string) (out []string) {
+	for _, list := range lists {
+		switch {
+		case len(list) == 0:
+		case out == nil:
+			out = list
+		default:
+			out = slices.DeleteFunc(slices.Clone(out), func(m string) bool { return !slices.Contains(list, m) })
+		}
+	}
+	return out
 }
 
 // anyModel reports whether a model is on all of the lists that are not empty.

@@ -48,6 +48,7 @@ func (l *linter) scale(path string, p *Pool) {
 		return
 	}
 	replicas, known := 0, true
+	defer func() { l.scaled(join(path, "scale"), p, replicas) }()
 	for i := range p.Backends {
 		b := &p.Backends[i]
 		x := l.c.Providers[b.Provider]
