@@ -3,11 +3,13 @@ package fakellm
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -17,7 +19,8 @@ import (
 // requests are served one after the other by the server itself, on the machines of
 // their models, and stand in the book as Batch. Rules of the script for the model
 // "batch" are about batches: status=N refuses to make one, hang-first leaves it
-// running until it is cancelled, die-after=n has it expire after n requests.
+// running until it is cancelled, die-after=n has it expire after n requests, and both
+// together leave it running after n requests.
 
 // scriptedBatch is the name by which the script has rules for batches.
 const scriptedBatch = "batch"
@@ -84,8 +87,10 @@ func (s *Server) batchRoutes() {
 		"DELETE /v1/files/{id}":                 (*batchCall).deleteFile,
 		"POST /v1/batches":                      (*batchCall).create,
 		"GET /v1/batches/{id}":                  (*batchCall).show,
+		"GET /v1/batches":                       (*batchCall).list,
 		"POST /v1/batches/{id}/cancel":          (*batchCall).cancel,
 		"POST /v1/messages/batches":             (*batchCall).createMessages,
+		"GET /v1/messages/batches":              (*batchCall).list,
 		"GET /v1/messages/batches/{id}":         (*batchCall).show,
 		"GET /v1/messages/batches/{id}/results": (*batchCall).results,
 		"POST /v1/messages/batches/{id}/cancel": (*batchCall).cancel,
@@ -221,6 +226,41 @@ func (c *batchCall) find() *batch {
 		}
 	}
 	return nil
+}
+
+// mostListed is how many batches a page has.
+const mostListed = 100
+
+// list is a page of the caller's batches, newest first.
+func (c *batchCall) list() {
+	q := c.r.URL.Query()
+	limit, err := strconv.Atoi(cmp.Or(q.Get("limit"), "20"))
+	if err != nil || limit < 1 || limit > mostListed {
+		c.refuse(http.StatusBadRequest, "invalid_request", "limit must be from 1 to 100")
+		return
+	}
+	all := &c.s.batches
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	page, more, after := []obj{}, false, q.Get("after")+q.Get("after_id")
+	for _, b := range slices.Backward(all.all) {
+		switch {
+		case b.owner != credentialOf(c.r.Header) || b.anthropic != (c.turn.surface == surfaceMessages):
+		case after != "":
+			if b.id == after {
+				after = ""
+			}
+		case len(page) == limit:
+			more = true
+		default:
+			page = append(page, b.view(c))
+		}
+	}
+	o := obj{"object": "list", "data": page, "has_more": more, "first_id": nil, "last_id": nil}
+	if len(page) > 0 {
+		o["first_id"], o["last_id"] = page[0]["id"], page[len(page)-1]["id"]
+	}
+	writeJSON(c.w, http.StatusOK, o)
 }
 
 func (c *batchCall) show() {

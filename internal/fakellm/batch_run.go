@@ -13,13 +13,13 @@ import (
 // serveBatch serves a batch's lines, and ends it.
 func (s *Server) serveBatch(ctx context.Context, b *batch, faults *Behaviour, header http.Header) {
 	defer b.stop()
-	if faults.HangFirst {
-		<-ctx.Done()
-	}
 	header.Del("Content-Length")
 	header.Set("Content-Type", "application/json")
 	done := 0
 	for _, l := range b.lines {
+		if faults.HangFirst && done == max(faults.DieAfter, 0) {
+			<-ctx.Done()
+		}
 		if ctx.Err() != nil || len(b.invalid) > 0 || faults.DieAfter >= 0 && done >= faults.DieAfter {
 			break
 		}

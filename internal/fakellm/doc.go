@@ -68,7 +68,8 @@
 // Both dialects' batch APIs are served: files and batches, message batches. A batch's
 // requests go one after the other to the server itself. Rules of the script for the
 // model "batch" are about batches: status=N refuses to make one, hang-first leaves it
-// unserved until it is cancelled, die-after=n has it expire after n requests.
+// unserved until it is cancelled, die-after=n has it expire after n requests, and both
+// together leave it unserved after n requests.
 //
 // # The book
 //
