@@ -11,6 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"sluice"
+	"sluice/internal/handover"
 	"sluice/internal/jobs"
 )
 
@@ -25,6 +26,8 @@ type Batches struct {
 	Cancel func(ctx context.Context, t sluice.TenantID, id jobs.JobID) (jobs.Job, error)
 	// Progress is how far one is (jobs.Desk.Progress).
 	Progress func(j *jobs.Job) jobs.Progress
+	// HandedOver is what providers' own batch APIs have of one.
+	HandedOver func(ctx context.Context, id jobs.JobID) ([]handover.Share, error)
 	// Unanswered are lines that have ended without an answer (jobs.Desk.Unanswered).
 	Unanswered func(ctx context.Context, j *jobs.Job, limit int) ([]jobs.Result, error)
 }
@@ -95,6 +98,15 @@ type BatchLine struct {
 	Reason   string `json:"reason,omitempty" doc:"Why it was refused, in one word"`
 }
 
+// BatchShare is what a provider's own batch API was given of a batch.
+type BatchShare struct {
+	Provider string    `json:"provider"`
+	Batch    string    `json:"batch,omitempty" doc:"As the provider calls it; absent: it has told no name"`
+	Created  time.Time `json:"created_at"`
+	Lines    int       `json:"lines" doc:"That it was given"`
+	Back     int       `json:"taken_back" doc:"Of those, which it has not run: they run by themselves"`
+}
+
 // BatchDetail is one batch with what went wrong in it.
 type BatchDetail struct {
 	BatchRow
@@ -108,6 +120,7 @@ type BatchDetail struct {
 	ErrorFile  string            `json:"error_file,omitempty"`
 	Problems   []BatchProblem    `json:"problems,omitempty" doc:"Of its input, for which it failed; at most 100"`
 	Unsaid     int               `json:"further_problems,omitempty"`
+	HandedOver []BatchShare      `json:"handed_over,omitempty" doc:"What providers' own batch APIs have of it"`
 	Unanswered []BatchLine       `json:"unanswered,omitempty" doc:"The first lines that ended without an answer, as many as were asked for and a bounded search finds"`
 	Untold     int               `json:"further_unanswered,omitempty" doc:"Lines that ended without an answer, beyond these"`
 }
@@ -187,6 +200,15 @@ func (a *API) batch(ctx context.Context, in *batchIn) (*batchOut, error) {
 		return nil, err
 	}
 	out := &batchOut{Body: a.batchDetail(&j)}
+	if a.o.Batches.HandedOver != nil {
+		shares, err := a.o.Batches.HandedOver(ctx, j.ID)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range shares {
+			out.Body.HandedOver = append(out.Body.HandedOver, BatchShare{string(s.Provider), s.Ref, s.Created.UTC(), s.Lines, s.Back})
+		}
+	}
 	wrong := j.Counts.Failed + j.Counts.Cancelled + j.Counts.Expired
 	if wrong == 0 || a.o.Batches.Unanswered == nil {
 		return out, nil

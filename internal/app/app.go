@@ -24,6 +24,7 @@ import (
 	"sluice/internal/egress"
 	"sluice/internal/exchange"
 	"sluice/internal/fakellm"
+	"sluice/internal/handover"
 	"sluice/internal/hook"
 	"sluice/internal/idempotency"
 	"sluice/internal/jobs"
@@ -81,6 +82,7 @@ type App struct {
 	state     *stateful.Keeper
 	inspector *hook.Inspector
 	desk      *jobs.Desk
+	handOver  *handover.Agent
 	answers   *cache.Cache
 	proxy     *proxy.Proxy
 	store     lateStore

@@ -7,6 +7,7 @@ import (
 	"sluice/internal/admin"
 	"sluice/internal/batch"
 	"sluice/internal/exchange"
+	"sluice/internal/handover"
 	"sluice/internal/jobs"
 	"sluice/internal/proxy"
 	"sluice/internal/store"
@@ -38,8 +39,11 @@ func later(f *batch.Face) func(context.Context, *exchange.Request) (proxy.Deferr
 // batches is what an operator sees of them.
 func (a *App) batches(db *store.DB) admin.Batches {
 	return admin.Batches{
-		List:   a.desk.Jobs,
-		Find:   func(ctx context.Context, id jobs.JobID) (jobs.Job, error) { return db.Job(ctx, "", id) },
+		List: a.desk.Jobs,
+		Find: func(ctx context.Context, id jobs.JobID) (jobs.Job, error) { return db.Job(ctx, "", id) },
+		HandedOver: func(ctx context.Context, id jobs.JobID) ([]handover.Share, error) {
+			return db.HandOvers(ctx, string(id))
+		},
 		Cancel: a.desk.Cancel, Progress: a.desk.Progress, Unanswered: a.desk.Unanswered,
 	}
 }

@@ -196,6 +196,15 @@ func (s lateJobs) Results(ctx context.Context, id jobs.JobID, after, limit int, 
 	return late(s, func(db *store.DB) ([]jobs.Result, error) { return db.Results(ctx, id, after, limit, maxBytes) })
 }
 
+// Elsewhere implements jobs.Store.
+func (s lateJobs) Elsewhere(ctx context.Context, id jobs.JobID) (lines int, expected time.Time, err error) {
+	err = lateDo(s, func(db *store.DB) error {
+		lines, expected, err = db.Elsewhere(ctx, id)
+		return err
+	})
+	return lines, expected, err
+}
+
 // DropLines implements jobs.Store.
 func (s lateJobs) DropLines(ctx context.Context, id jobs.JobID) error {
 	return lateDo(s, func(db *store.DB) error { return db.DropLines(ctx, id) })

@@ -21,6 +21,7 @@ import (
 	"sluice/internal/estimate"
 	"sluice/internal/exchange"
 	"sluice/internal/fetch"
+	"sluice/internal/handover"
 	"sluice/internal/hook"
 	"sluice/internal/ledger"
 	"sluice/internal/proxy"
@@ -114,15 +115,18 @@ func (a *App) setup(ctx context.Context) error {
 	a.inspector.Use(snapshot.Hooks)
 	a.cleanup.push("close hooks' connections", func(context.Context) error { return a.inspector.Close() })
 	table := func() *route.Table { return a.snapshot.Load().Table }
+	target := func(id sluice.BackendID) (*upstream.Target, bool) {
+		t, ok := a.snapshot.Load().Targets[id]
+		return t, ok
+	}
 	fetcher := fetch.New(egress.New(egress.Options{Dial: a.o.Dial}), a.metrics.Fetched) // its own: what clients name is not to fill what is kept of the names of backends
 	a.cleanup.push("close what fetches media", func(context.Context) error { fetcher.Close(); return nil })
+	a.handOver = handover.New(handover.Options{Upstream: client, Target: target, Store: lateHandOvers{&a.store}, Log: a.log, Hooks: a.metrics.HandOvers()})
+	a.cleanup.push("stop asking for providers' batches", func(context.Context) error { a.handOver.Close(); return nil })
 	exchanges := exchange.New(exchange.Options{
-		Gate: a.gate, Journal: a.journal, Learned: estimate.New(estimate.Options{}), Upstream: client,
-		Table: table,
-		Target: func(id sluice.BackendID) (*upstream.Target, bool) {
-			t, ok := a.snapshot.Load().Targets[id]
-			return t, ok
-		},
+		HandOver: a.handOver,
+		Gate:     a.gate, Journal: a.journal, Learned: estimate.New(estimate.Options{}), Upstream: client,
+		Table: table, Target: target,
 		State:   a.state,
 		Fetch:   fetcher.Get,
 		Inspect: a.inspector,
@@ -163,6 +167,7 @@ func (a *App) setup(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, a.snapshot.Load().Settings.Drain)
 		defer cancel()
 		var lines sync.WaitGroup
+		a.handOver.Close() // what providers have is given back at once: they go on
 		lines.Go(func() { a.desk.Close(ctx) })
 		defer lines.Wait()
 		if err := a.proxy.Shutdown(ctx); err != nil {

@@ -138,6 +138,9 @@ func batchRows(b *admin.BatchDetail) [][]string {
 	if b.Unsaid > 0 {
 		rows = append(rows, []string{"input", count(b.Unsaid) + " further mistakes"})
 	}
+	for _, h := range b.HandedOver {
+		rows = append(rows, []string{"handed over", fmt.Sprintf("%d lines to %s as %s, %d taken back", h.Lines, h.Provider, cmp.Or(h.Batch, "?"), h.Back)})
+	}
 	for _, l := range b.Unanswered {
 		rows = append(rows, []string{"line " + count(l.Line), strings.TrimSpace(fmt.Sprintf("%s %s %s", l.CustomID, lineEnd(&l), l.Request))})
 	}

@@ -384,7 +384,7 @@ func (b *builder) target(path string, x *Backend, p *Provider) *upstream.Target 
 	}
 	t := &upstream.Target{
 		BaseURL: u, Dialect: wire.Dialect(p.Dialect), Engine: string(p.Engine), MetricsEvery: p.metricsEvery(), AllowPrivate: p.AllowPrivate || p.Simulated,
-		Header: make(http.Header), Timeouts: p.Timeouts.upstream(), Drain: x.drain(p), LostBound: p.LostCharge == LostBound, ChargeReported: p.Charge == ChargeReported,
+		Header: make(http.Header), Timeouts: p.Timeouts.upstream(), Drain: x.drain(p), HandOver: p.Batch.handOver(), LostBound: p.LostCharge == LostBound, ChargeReported: p.Charge == ChargeReported,
 		Quirks: upstream.QuirksOf(x.known(p)), Served: b.served(x, p),
 	}
 	t.Service, t.Project, t.Location, t.APIVersion = p.service(), p.Project, x.location(p), p.APIVersion

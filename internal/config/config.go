@@ -117,6 +117,7 @@ type Provider struct {
 	Timeouts      Timeouts           `json:"timeouts,omitzero" jsonschema:"deadlines of one attempt"`
 	StopsOnCancel *bool              `json:"stops_on_cancel,omitempty" jsonschema:"whether generation and billing stop when the connection closes; true for an engine, else false"`
 	Drain         *Drain             `json:"drain,omitempty" jsonschema:"how an answer is read on to its end after its client has left, to learn what the provider bills for it: bounds, or off. On if left out for providers that are known to go on; never of those that stop"`
+	Batch         *HandOver          `json:"batch,omitempty" jsonschema:"give lines of batches to the provider's own batch API, where that is cheaper and there is time"`
 	Capabilities  *Capabilities      `json:"capabilities,omitempty" jsonschema:"what every model here can do or not, where that is not what the engine or the catalogue is taken to say"`
 	MaxRisk       Risk               `json:"max_risk,omitempty" jsonschema:"highest risk label of what may go there: low, normal or high; all if left out"`
 	Metrics       *Duration          `json:"metrics,omitempty" jsonschema:"how often an engine is asked for its load, at /metrics beside the version of its address; 1s for vllm and sglang if left out, 0s asks nothing"`

@@ -126,6 +126,7 @@ func (v *validator) provider(path, name string, p *Provider) {
 	v.apiKeys(path, p.APIKey, p.APIKeys)
 	v.service(path, p)
 	v.drain(path, p)
+	v.handOver(path, p)
 	v.charge(path, p)
 	v.probe(join(path, "probe"), p.Probe)
 	for _, h := range sorted(p.Headers) {

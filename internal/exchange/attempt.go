@@ -3,6 +3,7 @@ package exchange
 import (
 	"context"
 	"errors"
+	"net/http"
 	"time"
 
 	"sluice"
@@ -55,6 +56,7 @@ type attempt struct {
 	again      bool   // another attempt may follow
 	denied     string // why none did all the same
 	added      int64  // events of the hooks' own, by which the numbers of its events are higher
+	batched    bool   // its provider's batch API has run it
 	stopped    bool   // its response was cancelled: nothing more is generated
 	parked     bool   // the operator's account or credential is of no use for now
 	call       *call  // goes on where the client leaves; nil if it ends with it
@@ -75,6 +77,9 @@ func (t *turn) attempt(ctx context.Context) *attempt {
 	}
 	if a.place.HedgeAfter > 0 && t.r.Head.Stream {
 		return t.race(ctx, a, &req)
+	}
+	if t.handOver(ctx, a, &req) {
+		return a
 	}
 	defer a.times.end()
 	ans := t.send(ctx, a, &req)
@@ -278,6 +283,11 @@ func (t *turn) whole(ctx context.Context, a *attempt, ans *upstream.Answer) {
 		t.lost(ctx, a, err)
 		return
 	}
+	t.deliver(ctx, a, ans.Header, raw)
+}
+
+// deliver delivers an answer in one piece that has been read.
+func (t *turn) deliver(ctx context.Context, a *attempt, h http.Header, raw []byte) {
 	out, err := a.tap.Body(raw)
 	if err == nil {
 		out, err = t.wholeOf(a, out)
@@ -292,7 +302,7 @@ func (t *turn) whole(ctx context.Context, a *attempt, ans *upstream.Answer) {
 		return
 	}
 	if a.said.Op.Aside() {
-		t.head.Type = ans.Header.Get("Content-Type")
+		t.head.Type = h.Get("Content-Type")
 	}
 	if t.stored() {
 		t.toldStored(a, raw)

@@ -95,6 +95,15 @@
 // place is free (admit.Grant.Leave); rates and budgets stay held until then. Number and time
 // are bounded, and Close asks a last time and settles.
 //
+// # Handed over
+//
+// A line of a batch may be answered by its provider's own batch API (handover). Its attempt
+// is on file like any, and its call is a seat there. The engine is told at once that the
+// place is free (admit.Grant.Leave); what is held of rates and budgets stays, renewed while
+// it waits, and ends with the one settlement, which has the service tier batch. A line that
+// such a batch has already is pinned to the account that has it. What the provider did not
+// run took nothing; what may have run, and has no answer, is estimated.
+//
 // # Invariants
 //
 //   - No dial before the journal has the attempt, but for tenants without hard

@@ -16,6 +16,7 @@ import (
 	"sluice/internal/dialect"
 	"sluice/internal/engine"
 	"sluice/internal/estimate"
+	"sluice/internal/handover"
 	"sluice/internal/hook"
 	"sluice/internal/ladder"
 	"sluice/internal/ledger"
@@ -48,6 +49,7 @@ type Options struct {
 	// that refer to it are refused.
 	State *stateful.Keeper
 
+	HandOver   *handover.Agent // gives lines of batches to providers' batch APIs; nil gives none
 	Fetch      Fetch           // gets what requests name by URL; nil fetches nothing
 	Inspect    *hook.Inspector // the hooks that look into requests and answers; nil has none
 	EventLimit int             // bytes of one event; 0 takes wire's
@@ -105,6 +107,9 @@ func (x *Exchange) Run(ctx context.Context, r *Request, c Client) (res Result) {
 	if refusal := t.locate(ctx); refusal != nil {
 		return t.refused(refusal, &admit.Refused{})
 	}
+	if refusal := t.findHanded(ctx); refusal != nil {
+		return t.refused(refusal, &admit.Refused{})
+	}
 	grant, refusal, err := t.admit(ctx)
 	if refusal != nil {
 		return t.refused(refusal, &admit.Refused{})
@@ -146,11 +151,13 @@ type turn struct {
 	media  map[string]dialect.Media // what URLs in the request have led to
 	pin    *route.Pin               // where what the request refers to is kept
 	grant  *admit.Grant
-	hooks  *hook.Run     // that look into the request and its answer; nil if none does
-	shadow *route.Shadow // whose copy this is; nil if it is what a client asks
-	copied []copied      // of the shadows whose turn it was
-	later  *later        // its response, where that is made after the request is over; nil if it is not
-	served []byte        // what the detail tells of an answer that needed no backend
+	hooks  *hook.Run       // that look into the request and its answer; nil if none does
+	shadow *route.Shadow   // whose copy this is; nil if it is what a client asks
+	copied []copied        // of the shadows whose turn it was
+	handed *handover.Batch // the batch of its provider's that has it already; nil if none does
+	alone  bool            // it is not handed over
+	later  *later          // its response, where that is made after the request is over; nil if it is not
+	served []byte          // what the detail tells of an answer that needed no backend
 
 	last     *attempt      // the one that runs or ran last
 	head     *Head         // of last

@@ -7,6 +7,7 @@ import (
 
 	"sluice"
 	"sluice/internal/engine"
+	"sluice/internal/handover"
 	"sluice/internal/ladder"
 	"sluice/internal/ledger"
 	"sluice/internal/route"
@@ -32,6 +33,8 @@ type Request struct {
 	ShadowOf  sluice.RequestID // the request that this is a copy of, empty if a client asks for it
 	Free      bool             // costs nothing and counts as a request alone (count_tokens)
 	Cache     Wish             // what it asks of the output cache
+
+	Line *handover.Line // of the job that it is a line of, if it may be handed over
 
 	looked *looked // what hooks have said of it, where Inspect has asked them
 }

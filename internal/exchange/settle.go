@@ -6,6 +6,7 @@ import (
 
 	"sluice"
 	"sluice/internal/engine"
+	"sluice/internal/price"
 	"sluice/internal/wire"
 )
 
@@ -17,6 +18,9 @@ const lead sluice.Tokens = 256
 // to the ledger, and to a hard budget.
 func (t *turn) spent(a *attempt) (u sluice.Usage, cost, high sluice.Nano) {
 	u = t.took(a)
+	if a.batched {
+		u.ServiceTier = price.BatchTier
+	}
 	cost, high = t.price(a, u)
 	return u, cost, high
 }

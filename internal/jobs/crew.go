@@ -28,6 +28,9 @@ type work struct {
 	ctx    context.Context // of its lines
 	cancel context.CancelCauseFunc
 
+	unwanted chan struct{} // closed once the job is being cancelled, for what providers have
+	recalled bool          // it has been; the foreman's
+
 	reading sync.Mutex
 	reader  *Reader // guarded by reading; nil until it is needed
 
@@ -35,6 +38,7 @@ type work struct {
 	job     Job
 	claimed []Line // that have not begun, by number
 	running int    // lines that have begun and are not posted
+	parked  int    // of lines that have begun, those that a provider has
 	allow   int    // lines that may run at a time, as refusals have it
 	pause   time.Time
 	dry     time.Time // nothing is to be claimed before
@@ -141,10 +145,31 @@ func (c *crew) begin(w *work) (Line, bool) {
 	return l, true
 }
 
+// park gives back what a line had that has been handed over, and is expected back at a
+// time.
+func (c *crew) park(w *work, l Line, expected time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.team(w.job.Caller.Tenant)
+	w.running, t.running, c.running = w.running-1, t.running-1, c.running-1
+	w.parked++
+	away := &w.pace.away
+	if away.lines = max(away.lines, w.parked); expected.After(away.expected) {
+		away.expected = expected
+	}
+	c.bytes -= int64(l.Bytes)
+}
+
 // end gives back what a line had, and learns from how it ended.
 func (c *crew) end(w *work, l Line, out *outcome, b *Bounds, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if out.handed {
+		w.parked--
+		w.pace.away.lines = max(w.pace.away.lines-1, w.parked)
+		w.dry = time.Time{} // it may be waiting again
+		return
+	}
 	t := c.team(w.job.Caller.Tenant)
 	w.running, t.running, c.running = w.running-1, t.running-1, c.running-1
 	c.bytes -= int64(l.Bytes)

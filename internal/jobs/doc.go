@@ -80,6 +80,11 @@
 // as many; those of an urgent job are of class standard, if the plan lets the key ask for
 // that.
 //
+// Lines that a provider's own batch API has (package handover) have no place of these: they
+// are in flight, but take no worker's room, and neither rate nor urgency goes by them. What
+// a prediction says of them is when they are expected back. When their job is cancelled they
+// are at once, without the grace that running lines have.
+//
 // # Memory
 //
 // A worker keeps of a file one chunk, of lines in flight their bodies (64 MB together),

@@ -27,7 +27,7 @@ func (d *Desk) poll(ctx context.Context) time.Duration {
 	d.crew.mu.Lock()
 	defer d.crew.mu.Unlock()
 	for id, w := range d.crew.jobs {
-		if !seen[id] && w.running == 0 && !w.step {
+		if !seen[id] && w.running+w.parked == 0 && !w.step {
 			w.cancel(errCancelled)
 			delete(d.crew.jobs, id)
 		}
@@ -59,7 +59,7 @@ func (d *Desk) see(j *Job, now time.Time) *work {
 	defer d.crew.mu.Unlock()
 	w := d.crew.jobs[j.ID]
 	if w == nil {
-		w = &work{id: j.ID, kind: j.Kind}
+		w = &work{id: j.ID, kind: j.Kind, unwanted: make(chan struct{})}
 		w.ctx, w.cancel = context.WithCancelCause(context.Background())
 		d.crew.jobs[j.ID] = w
 	}
@@ -88,6 +88,10 @@ func (d *Desk) follow(ctx context.Context, w *work, now time.Time) {
 			return err
 		})
 	case Cancelling:
+		if !w.recalled {
+			w.recalled = true
+			close(w.unwanted)
+		}
 		if now.After(j.Cancelling.Add(d.bounds().CancelGrace)) {
 			w.cancel(errCancelled)
 		}
@@ -115,6 +119,7 @@ func (d *Desk) progress(ctx context.Context, w *work, now time.Time) {
 			d.again() // to see what became of them
 		}
 	default:
+		d.lookAway(ctx, w, now)
 		d.crew.mu.Lock()
 		was, met := w.pace.urgency, w.held
 		is := w.pace.decide(now, j)
@@ -131,6 +136,24 @@ func (d *Desk) progress(ctx context.Context, w *work, now time.Time) {
 			})
 		}
 	}
+}
+
+// lookAway notes what of a job providers have, whoever gave it to them, if that is to be
+// decided by.
+func (d *Desk) lookAway(ctx context.Context, w *work, now time.Time) {
+	d.crew.mu.Lock()
+	due := w.pace.due(now, &w.job)
+	d.crew.mu.Unlock()
+	if !due {
+		return
+	}
+	lines, expected, err := d.o.Store.Elsewhere(ctx, w.id)
+	if err != nil {
+		return // it goes by what it knew
+	}
+	d.crew.mu.Lock()
+	defer d.crew.mu.Unlock()
+	w.pace.away = away{max(lines, w.parked), expected}
 }
 
 // endLines gives the lines of a job that wait their end, and reports whether all have one.

@@ -230,7 +230,11 @@ func (d *Desk) line(w *work, l Line, urgent bool) {
 	d.crew.mu.Unlock()
 	ctx, cancel := context.WithDeadlineCause(w.ctx, j.Deadline, errOverdue)
 	defer cancel()
-	a := attempt{d: d, job: &j, line: l, class: sluice.Batch}
+	a := attempt{d: d, job: &j, line: l, class: sluice.Batch, unwanted: w.unwanted}
+	a.taken = func(expected time.Time) {
+		d.crew.park(w, l, expected)
+		d.hurry()
+	}
 	if urgent {
 		a.class = sluice.Standard
 	}

@@ -20,6 +20,14 @@ type pace struct {
 	samples []sample // ascending, of the last paceWindow and one before
 	urgency Urgency
 	changed time.Time // when urgency was decided last
+	away    away
+}
+
+// away is lines that a provider's own batch API has: they are not done at the rate, and no
+// worker can hurry them.
+type away struct {
+	lines    int
+	expected time.Time // when the last is to be back
 }
 
 // note adds a sample. Times within a second of the last take its place.
@@ -51,6 +59,26 @@ func (p *pace) rate() float64 {
 	return 0
 }
 
+// here is how many open lines of a job are not away.
+func (p *pace) here(j *Job) int {
+	return j.Counts.Open() - min(p.away.lines, j.Counts.Running)
+}
+
+// due reports whether urgency is to be decided anew.
+func (p *pace) due(now time.Time, j *Job) bool {
+	return !p.changed.IsZero() && now.Sub(p.changed) >= min(max(j.Window/100, paceLeast), paceMost)
+}
+
+// last is when the last line of a job will have ended.
+func (p *pace) last(now time.Time, j *Job) time.Time {
+	here := p.here(j)
+	at := p.finish(now, here)
+	if here < j.Counts.Open() && (here == 0 || !at.IsZero()) && p.away.expected.After(at) {
+		return p.away.expected
+	}
+	return at
+}
+
 // finish is when a number of lines will have ended at the rate, zero if it has none.
 func (p *pace) finish(now time.Time, open int) time.Time { return finishAt(now, p.rate(), open) }
 
@@ -73,16 +101,16 @@ func finishAt(from time.Time, rate float64, open int) time.Time {
 // decide says how urgent a job is from now on: see doc.go. It changes by one at a time and
 // no more often than what was decided before can have shown.
 func (p *pace) decide(now time.Time, j *Job) Urgency {
-	every := min(max(j.Window/100, paceLeast), paceMost)
 	if p.changed.IsZero() {
 		p.changed, p.urgency = now, j.Urgency
 	}
-	if now.Sub(p.changed) < every || j.Held.on(now) { // no pace helps where a limit is spent
+	here := p.here(j)
+	if !p.due(now, j) || here == 0 || j.Held.on(now) { // no pace helps what a provider has, nor where a limit is spent
 		return p.urgency
 	}
 	left := j.Deadline.Sub(now)
 	spare := max(left/10, j.Window/50)
-	finish := p.finish(now, j.Counts.Open())
+	finish := p.finish(now, here)
 	needs := finish.Sub(now)
 	switch {
 	case finish.IsZero() && left > j.Window*3/4: // nothing can be said yet
@@ -100,7 +128,7 @@ func (p *pace) decide(now time.Time, j *Job) Urgency {
 
 // progress is what is told of it.
 func (p *pace) progress(now time.Time, j *Job) Progress {
-	out := Progress{Rate: p.rate(), Finish: p.finish(now, j.Counts.Open()), Urgency: p.urgency}
+	out := Progress{Rate: p.rate(), Finish: p.last(now, j), Urgency: p.urgency}
 	if j.Counts.Total > 0 {
 		out.Done = float64(j.Counts.Total-j.Counts.Open()) / float64(j.Counts.Total)
 	}

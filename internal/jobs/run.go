@@ -9,6 +9,7 @@ import (
 
 	"sluice"
 	"sluice/internal/exchange"
+	"sluice/internal/handover"
 	"sluice/internal/wire"
 )
 
@@ -56,6 +57,7 @@ func (c *collect) Committed() bool { return c.answered }
 type outcome struct {
 	Posting
 	refused *sluice.Error // why it is to wait; nil if it has a result
+	handed  bool          // its provider had it
 	weight  int64         // of its tenant; 0 if its caller is none any more
 	queued  time.Duration // that its request waited for capacity
 	began   time.Time     // zero if it did not
@@ -63,11 +65,15 @@ type outcome struct {
 
 // attempt is one run of a line.
 type attempt struct {
-	d     *Desk
-	job   *Job
-	line  Line
-	body  []byte // of the line, as it is in the input
-	class sluice.Class
+	d      *Desk
+	job    *Job
+	line   Line
+	body   []byte // of the line, as it is in the input
+	class  sluice.Class
+	taken  func(expected time.Time) // it has been handed over
+	handed bool
+	// unwanted is closed when the job is cancelled.
+	unwanted <-chan struct{}
 
 	id        sluice.RequestID
 	principal sluice.Principal
@@ -125,6 +131,9 @@ func (a *attempt) request() (err error) {
 		a.principal.User = sluice.UserID(head.User)
 	}
 	r.Head, r.Principal = head, a.principal
+	if a.job.Kind != Async {
+		r.Line = &handover.Line{Job: string(a.job.ID), Number: a.line.Line, Open: a.job.Counts.Open(), Deadline: a.job.Deadline, Taken: a.given, Unwanted: a.unwanted}
+	}
 	if p := a.principal.Policy; p != nil && p.AllowsClass(a.class) {
 		r.Class = a.class
 	}
@@ -152,6 +161,14 @@ func (a *attempt) refused(e *sluice.Error) outcome {
 	return a.failed(e, &res)
 }
 
+// given notes that the line has been handed over: it takes nobody's place any more.
+func (a *attempt) given(expected time.Time) {
+	a.handed, a.body = true, nil
+	if a.taken != nil {
+		a.taken(expected)
+	}
+}
+
 // unread is the outcome of a line whose input the store does not give: it waits, unless
 // the input is gone.
 func (a *attempt) unread(err error) outcome {
@@ -173,7 +190,7 @@ func (a *attempt) ended(cause error, res *exchange.Result, c *collect) outcome {
 		return out
 	case res.Err == nil:
 		return a.failed(sluice.AsError(errors.New("a line was answered by nothing")), res)
-	case cause == errStopping:
+	case cause == errStopping, a.handed && res.Err.Reason == sluice.ShuttingDown:
 		out := a.outcome()
 		out.Void = true
 		return out
@@ -189,7 +206,7 @@ func (a *attempt) ended(cause error, res *exchange.Result, c *collect) outcome {
 }
 
 func (a *attempt) outcome() outcome {
-	out := outcome{Posting: Posting{Line: a.line.Line, Claim: a.line.Claim}}
+	out := outcome{Posting: Posting{Line: a.line.Line, Claim: a.line.Claim}, handed: a.handed}
 	if p := a.principal.Policy; p != nil {
 		out.weight = p.Weight
 	}
@@ -220,8 +237,8 @@ func (a *attempt) failed(e *sluice.Error, res *exchange.Result) outcome {
 		out := a.outcome()
 		out.refused, out.Due = e, now.Add(wait)
 		// The line counts as one request, however often it is refused; what a try has cost
-		// is its tenant's all the same.
-		out.Void = a.ran && res.Cost == 0 && res.Usage.Total() == 0
+		// is its tenant's all the same, but not what a provider's batch has lost.
+		out.Void = a.handed || a.ran && res.Cost == 0 && res.Usage.Total() == 0
 		return out
 	}
 	var o wire.ErrorOptions

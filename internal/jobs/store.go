@@ -108,6 +108,9 @@ type LineStore interface {
 	// Results are lines that have ended, by their number, after one; as many as limit and
 	// as maxBytes of bodies allow, but one at least.
 	Results(ctx context.Context, id JobID, after, limit int, maxBytes int64) ([]Result, error)
+	// Elsewhere is how many lines of a job a provider's own batch API has, and when the
+	// last of them is expected back.
+	Elsewhere(ctx context.Context, id JobID) (lines int, expected time.Time, err error)
 	// DropLines deletes the lines and results of a job that has ended.
 	DropLines(ctx context.Context, id JobID) error
 }

@@ -155,3 +155,16 @@ func (r *Row) variant(name string) []Tier {
 	}
 	return nil
 }
+
+// BatchTier is the service tier of what a provider's batch API serves.
+const BatchTier = "batch"
+
+// CheaperInBatch reports whether the row has prices for BatchTier, of which none is above
+// those of the default tier and one is below.
+func (r *Row) CheaperInBatch() bool {
+	if len(r.variant(BatchTier)) == 0 {
+		return false
+	}
+	base, batch := r.RatesFor("", 0), r.RatesFor(BatchTier, 0)
+	return batch.Input <= base.Input && batch.Output <= base.Output && (batch.Input < base.Input || batch.Output < base.Output)
+}

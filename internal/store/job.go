@@ -228,7 +228,7 @@ func dropJob(ctx context.Context, tx *sql.Tx, t sluice.TenantID, id jobs.JobID) 
 	if err != nil {
 		return err
 	}
-	for _, q := range [...]string{"DELETE FROM jobs WHERE id = $1", "DELETE FROM job_lines WHERE job = $1", "DELETE FROM job_results WHERE job = $1"} {
+	for _, q := range [...]string{"DELETE FROM jobs WHERE id = $1", "DELETE FROM job_lines WHERE job = $1", "DELETE FROM job_results WHERE job = $1", "DELETE FROM handover_lines WHERE job = $1", "DELETE FROM handovers WHERE job = $1 AND tidied = 1"} {
 		if _, err := tx.ExecContext(ctx, q, string(id)); err != nil {
 			return err
 		}

@@ -27,7 +27,7 @@ func (db *DB) Sweep(ctx context.Context, s jobs.Sweep) (deleted int, err error) 
 			"SELECT tenant, id FROM jobs WHERE results_us > 0 AND results_us <= $1 AND EXISTS (SELECT 1 FROM job_lines WHERE job = jobs.id)",
 			[]any{now},
 			func(tx *sql.Tx, _ sluice.TenantID, id string) error {
-				return run(ctx, tx, id, "DELETE FROM job_lines WHERE job = $1", "DELETE FROM job_results WHERE job = $1")
+				return run(ctx, tx, id, "DELETE FROM job_lines WHERE job = $1", "DELETE FROM job_results WHERE job = $1", "DELETE FROM handover_lines WHERE job = $1")
 			},
 		},
 		{

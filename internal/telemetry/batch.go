@@ -4,22 +4,41 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"sluice"
+	"sluice/internal/handover"
 	"sluice/internal/jobs"
 )
 
 // batchMetrics count what becomes of batches and their lines.
 type batchMetrics struct {
 	lines, deferred, ended *prometheus.CounterVec
+	handed, handedLines    *prometheus.CounterVec
 	reclaimed, stale       prometheus.Counter
 }
 
 func newBatchMetrics(m *Metrics) batchMetrics {
 	return batchMetrics{
-		lines:     m.counter("sluice_batch_lines_total", "Lines of batches that have their result, by kind (batch, message_batch, async) and result (succeeded, failed, cancelled, expired).", "kind", "result"),
-		deferred:  m.counter("sluice_batch_deferred_total", "Times that a line was refused for a rate, for capacity or for a budget, and waits, by reason.", "reason"),
-		ended:     m.counter("sluice_batch_jobs_total", "Batches that have ended, by kind and state.", "kind", "state"),
-		reclaimed: m.counter("sluice_batch_reclaimed_lines_total", "Lines that were in flight at a worker that is lost, and are run again.").WithLabelValues(),
-		stale:     m.counter("sluice_batch_stale_answers_total", "Answers that came from a worker that had lost its lease: they are voided.").WithLabelValues(),
+		lines:       m.counter("sluice_batch_lines_total", "Lines of batches that have their result, by kind (batch, message_batch, async) and result (succeeded, failed, cancelled, expired).", "kind", "result"),
+		deferred:    m.counter("sluice_batch_deferred_total", "Times that a line was refused for a rate, for capacity or for a budget, and waits, by reason.", "reason"),
+		ended:       m.counter("sluice_batch_jobs_total", "Batches that have ended, by kind and state.", "kind", "state"),
+		reclaimed:   m.counter("sluice_batch_reclaimed_lines_total", "Lines that were in flight at a worker that is lost, and are run again.").WithLabelValues(),
+		stale:       m.counter("sluice_batch_stale_answers_total", "Answers that came from a worker that had lost its lease: they are voided.").WithLabelValues(),
+		handed:      m.counter("sluice_batch_handovers_total", "Batches at providers' own batch APIs, by provider and how each came out: made or refused; then ended, failed, expired, cancelled or lost.", "provider", "result"),
+		handedLines: m.counter("sluice_batch_handover_lines_total", "Lines that providers' own batch APIs have given back, by provider and result (answered, undone: they run by themselves).", "provider", "result"),
+	}
+}
+
+// HandOvers are the hooks of what hands lines over.
+func (m *Metrics) HandOvers() handover.Hooks {
+	b := &m.batches
+	return handover.Hooks{
+		Batch: func(p sluice.ProviderID, how string) { b.handed.WithLabelValues(string(p), how).Inc() },
+		Line: func(p sluice.ProviderID, done bool) {
+			result := "undone"
+			if done {
+				result = "answered"
+			}
+			b.handedLines.WithLabelValues(string(p), result).Inc()
+		},
 	}
 }
 

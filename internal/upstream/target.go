@@ -63,6 +63,8 @@ type Target struct {
 	Served func(model string) *price.Row
 	// Drain bounds how an answer is read to its end whose client has left; zero cuts it.
 	Drain Drain
+	// HandOver is when lines of batches go to the provider's own batch API.
+	HandOver HandOver
 	// ChargeReported charges what the provider says that an answer has cost, where it
 	// says so, and not what prices say.
 	ChargeReported bool
@@ -84,6 +86,14 @@ type Drain struct {
 	For    time.Duration // of one answer
 	Bytes  int64         // of one stream
 	AtOnce int           // answers of one provider
+}
+
+// HandOver says when lines of a batch go to a provider's own batch API.
+type HandOver struct {
+	On         bool
+	LeastLines int           // that are open of the batch
+	Window     time.Duration // that the provider may take
+	Slack      time.Duration // that is left of the batch's time then, for what the provider has not done
 }
 
 // Timeouts bounds the stages of one attempt. Zero fields take the defaults of

@@ -27,7 +27,7 @@ func Run(t *testing.T, fresh Fresh) {
 		name  string
 		tests []namedTest
 	}{
-		{"ledger", ledgerTests}, {"usage", usageTests}, {"shadow", shadowTests}, {"auth", authTests}, {"lifecycle", lifecycleTests}, {"journal", journalTests}, {"versions", versionTests}, {"state", stateTests}, {"idempotency", idempotencyTests}, {"jobs", jobTests}, {"pins", pinTests},
+		{"ledger", ledgerTests}, {"usage", usageTests}, {"shadow", shadowTests}, {"auth", authTests}, {"lifecycle", lifecycleTests}, {"journal", journalTests}, {"versions", versionTests}, {"state", stateTests}, {"idempotency", idempotencyTests}, {"jobs", jobTests}, {"handover", handoverTests}, {"pins", pinTests},
 	} {
 		for _, test := range group.tests {
 			t.Run(group.name+"/"+test.name, func(t *testing.T) {
