@@ -151,9 +151,14 @@ func (s lateJobs) DropJob(ctx context.Context, t sluice.TenantID, id jobs.JobID)
 	return lateDo(s, func(db *store.DB) error { return db.DropJob(ctx, t, id) })
 }
 
+// PutOutput implements jobs.Store.
+func (s lateJobs) PutOutput(ctx context.Context, o *jobs.Output) (bool, error) {
+	return late(s, func(db *store.DB) (bool, error) { return db.PutOutput(ctx, o) })
+}
+
 // Sweep implements jobs.Store.
-func (s lateJobs) Sweep(ctx context.Context, w jobs.Sweep) (int, error) {
-	return late(s, func(db *store.DB) (int, error) { return db.Sweep(ctx, w) })
+func (s lateJobs) Sweep(ctx context.Context, w jobs.Sweep) (bool, error) {
+	return late(s, func(db *store.DB) (bool, error) { return db.Sweep(ctx, w) })
 }
 
 // ResetLines implements jobs.Store.
@@ -162,8 +167,17 @@ func (s lateJobs) ResetLines(ctx context.Context, id jobs.JobID, fence int64) (b
 }
 
 // PutLines implements jobs.Store.
-func (s lateJobs) PutLines(ctx context.Context, id jobs.JobID, fence int64, lines []jobs.Line, until time.Time, bound int) (bool, error) {
-	return late(s, func(db *store.DB) (bool, error) { return db.PutLines(ctx, id, fence, lines, until, bound) })
+func (s lateJobs) PutLines(ctx context.Context, l *jobs.Lines) (room int, ok bool, err error) {
+	ok, err = late(s, func(db *store.DB) (ok bool, err error) {
+		room, ok, err = db.PutLines(ctx, l)
+		return ok, err
+	})
+	return room, ok, err
+}
+
+// CustomIDs implements jobs.Store.
+func (s lateJobs) CustomIDs(ctx context.Context, id jobs.JobID, visit func(line int, customID string)) error {
+	return lateDo(s, func(db *store.DB) error { return db.CustomIDs(ctx, id, visit) })
 }
 
 // Beat implements jobs.Store.
@@ -177,8 +191,8 @@ func (s lateJobs) Retire(ctx context.Context, but string) error {
 }
 
 // Claim implements jobs.Store.
-func (s lateJobs) Claim(ctx context.Context, id jobs.JobID, worker string, now time.Time, limit int) ([]jobs.Line, error) {
-	return late(s, func(db *store.DB) ([]jobs.Line, error) { return db.Claim(ctx, id, worker, now, limit) })
+func (s lateJobs) Claim(ctx context.Context, c jobs.Claim) ([]jobs.Line, error) {
+	return late(s, func(db *store.DB) ([]jobs.Line, error) { return db.Claim(ctx, c) })
 }
 
 // Post implements jobs.Store.
@@ -187,8 +201,12 @@ func (s lateJobs) Post(ctx context.Context, id jobs.JobID, now time.Time, posts 
 }
 
 // EndLines implements jobs.Store.
-func (s lateJobs) EndLines(ctx context.Context, id jobs.JobID, now time.Time, as jobs.LineState) (int, error) {
-	return late(s, func(db *store.DB) (int, error) { return db.EndLines(ctx, id, now, as) })
+func (s lateJobs) EndLines(ctx context.Context, id jobs.JobID, now time.Time, as jobs.LineState) (running int, more bool, err error) {
+	more, err = late(s, func(db *store.DB) (more bool, err error) {
+		running, more, err = db.EndLines(ctx, id, now, as)
+		return more, err
+	})
+	return running, more, err
 }
 
 // Results implements jobs.Store.
@@ -203,9 +221,4 @@ func (s lateJobs) Elsewhere(ctx context.Context, id jobs.JobID) (lines int, expe
 		return err
 	})
 	return lines, expected, err
-}
-
-// DropLines implements jobs.Store.
-func (s lateJobs) DropLines(ctx context.Context, id jobs.JobID) error {
-	return lateDo(s, func(db *store.DB) error { return db.DropLines(ctx, id) })
 }

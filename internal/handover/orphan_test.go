@@ -130,7 +130,7 @@ func TestTidiedRunning(t *testing.T) {
 		id := p.submit(5, 24*time.Hour)
 		time.Sleep(10 * time.Second)
 		p.stop(true)
-		n, err := h.db.EndLines(t.Context(), id, time.Now().Add(time.Hour), 3)
+		n, _, err := h.db.EndLines(t.Context(), id, time.Now().Add(time.Hour), 3)
 		if n != 0 || err != nil {
 			t.Fatal(n, err)
 		}

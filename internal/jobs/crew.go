@@ -34,6 +34,8 @@ type work struct {
 	reading sync.Mutex
 	reader  *Reader // guarded by reading; nil until it is needed
 
+	look time.Time // when lines of lost workers are looked for; the foreman's
+
 	// The rest is guarded by crew.mu.
 	job     Job
 	claimed []Line // that have not begun, by number
@@ -232,6 +234,13 @@ func (w *work) refused(due time.Time, most time.Duration, b *Bounds, now time.Ti
 	wait := min(max(due.Sub(now), leastWait<<min(w.waits-1, 4)), most)
 	w.pause = now.Add(wait)
 	w.allow, w.well = max(w.limit(b)/2, 1), 0
+}
+
+// begun is how many lines have begun here and are not posted.
+func (c *crew) begun() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.running
 }
 
 // next is when something may begin that may not now, zero if nothing is known of.

@@ -37,6 +37,9 @@ type Hooks struct {
 	Reclaimed func()                     // a line was taken over from a worker that is lost
 	Stale     func()                     // an answer came for a line that another worker has, and was voided
 	Ended     func(j *Job)               // a job has ended
+	// StoreFailed is of a call of the store that did not succeed; what it was for is tried
+	// again.
+	StoreFailed func()
 }
 
 // Desk takes files and jobs, and gives what became of them. Its methods are safe for
@@ -45,13 +48,20 @@ type Desk struct {
 	o      Options
 	bound  atomic.Pointer[Bounds]
 	worker string // of this process
+	// spare is until when lines that other workers seem to have lost are left to them; the
+	// foreman's.
+	spare time.Time
 
-	crew     crew
-	wake     chan struct{} // one place: there is something to do
-	stepping chan struct{} // one place for each step that is under way
-	ended    chan done
-	moved    atomic.Bool  // a job is in another state
-	alive    atomic.Int64 // until when this worker's claims are its own, in microseconds
+	crew    crew
+	turns   *turns
+	trouble trouble
+	wake    chan struct{} // one place: there is something to do
+	ended   chan done
+	moved   atomic.Bool  // a job is in another state
+	litter  atomic.Bool  // there may be something to delete
+	tidying atomic.Bool  // it is being deleted
+	checked atomic.Int64 // bytes that checks have in memory between slices
+	alive   atomic.Int64 // until when this worker's claims are its own, in microseconds
 
 	stop, giveUp    context.CancelFunc
 	foreman, poster sync.WaitGroup
@@ -63,7 +73,7 @@ func New(o Options) *Desk {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	d := &Desk{o: o, wake: make(chan struct{}, 1), stepping: make(chan struct{}, stepsAt)}
+	d := &Desk{o: o, wake: make(chan struct{}, 1), turns: newTurns(stepsAt)}
 	d.crew.jobs, d.crew.tenants = make(map[JobID]*work), make(map[sluice.TenantID]*team)
 	d.worker = d.newID("worker-")
 	d.Configure(o.Bounds)
@@ -132,5 +142,6 @@ func (d *Desk) DeleteFile(ctx context.Context, t sluice.TenantID, id FileID) err
 	if _, err := d.File(ctx, t, id); err != nil {
 		return err
 	}
+	defer d.tidy()
 	return d.o.Store.DropFile(ctx, t, id)
 }

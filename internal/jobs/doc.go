@@ -59,6 +59,49 @@
 // same ends that. Anything else that a
 // request can end with is the line's result. At the deadline, what has none expires.
 //
+// # Slices and turns
+//
+// What takes the longer the larger a job is, is done in slices, each with a transaction of
+// its own that is as short for a large job as for a small one:
+//
+//	check an input       1,000 lines or 4 MB, and the line that is being read
+//	end lines            2,000
+//	write results        2,000 or 4 MB
+//	delete what is over  2,000 lines, or 16 MB
+//
+// How far it is, is kept with each slice ([Checked], [Written]); whoever leases the job goes on
+// from there. At most two slices are done at a time in one process, and the tenants take
+// turns, and within a tenant its jobs. So:
+//
+//	While a slice waits, each other tenant begins at most one, and one more for each slice
+//	of its own tenant that came before it.
+//
+// Hence the batch of one line of a tenant that has no other is checked behind what is under
+// way and at most one slice of each other tenant, however many and large their batches are.
+// Deleting takes its turn like a tenant. An Async is one line, and takes none.
+//
+// A check ends at the first line that is beyond a bound: of the job's lines, or of all that
+// the tenant's open jobs have.
+//
+// The jobs that a worker looks at are, if there are more than 1,000, of each tenant its
+// oldest, then of each its second, and so on.
+//
+// # When the store does not answer
+//
+// All that is begun is tried again, a second later, from the last slice that was kept. Results
+// wait in memory, which bounds how many lines begin. A worker that could not renew its lease
+// begins nothing; when it can again, it gives back what it had only claimed, and for a while
+// takes nothing over from workers who may have been as helpless. What is told of each thing
+// that the store does not do is one line in the log when it begins and one when it is over
+// (Hooks.StoreFailed counts them all).
+//
+// # What stays and what goes
+//
+// The lines of a job go when it has ended, since its results are in files; those of an Async
+// are its answer and go at ResultsExpire. The job itself goes 30 days after its results. A
+// file goes at its time, unless an open job reads it, and one that was not committed after a
+// day. What a tenant leaves that is deleted goes at once.
+//
 // # Pace
 //
 // A worker runs so many lines of a job, of a tenant and in all at a time (Bounds), and
@@ -88,8 +131,9 @@
 // # Memory
 //
 // A worker keeps of a file one chunk, of lines in flight their bodies (64 MB together),
-// of answers what is not posted yet, which is no more than the lines in flight, and of a
-// job that is checked 24 bytes a line.
+// of answers what is not posted yet, which is no more than the lines in flight, of a check
+// 48 bytes a line and of all checks that wait for their turn 64 MB: one that would have more
+// reads the ids of its lines again with its next slice.
 //
 // # What it does not do
 //

@@ -80,7 +80,7 @@ func TestCase_cC3_two_workers_and_a_crash(t *testing.T) {
 		b := jobs.Bounds{Lines: 5, Lease: 10 * time.Second}
 		first := o.start(b)
 		j := o.batch(first, "acme", chatLines(100), time.Hour)
-		o.start(b)
+		second := o.start(b)
 		o.until(j.ID, func(j jobs.Job) bool { return j.Counts.Succeeded >= 30 })
 		o.kill(first)
 		j = o.until(j.ID, ended)
@@ -97,7 +97,7 @@ func TestCase_cC3_two_workers_and_a_crash(t *testing.T) {
 		if n, cost := o.charged("acme"); n != 100 || cost != 90_000 {
 			t.Errorf("charged %d for %d requests", cost, n)
 		}
-		good, bad := outs(t, o.content(first, "acme", j.Output)), outs(t, o.content(first, "acme", j.Errors))
+		good, bad := outs(t, o.content(second, "acme", j.Output)), outs(t, o.content(second, "acme", j.Errors))
 		if len(good) != 90 || len(bad) != 10 {
 			t.Errorf("%d answers, %d errors", len(good), len(bad))
 		}

@@ -12,10 +12,8 @@ import (
 // when to look again.
 func (d *Desk) poll(ctx context.Context) time.Duration {
 	open, err := d.o.Store.OpenJobs(ctx, openLimit)
+	d.asked(ctx, "read the jobs", err)
 	if err != nil {
-		if ctx.Err() == nil {
-			d.failed("read the jobs", err)
-		}
 		return pollEach
 	}
 	now := d.now()
@@ -76,17 +74,14 @@ func (d *Desk) follow(ctx context.Context, w *work, now time.Time) {
 	switch j.State {
 	case Validating:
 		if now.Before(j.Deadline) {
-			d.stepOf(ctx, w, d.validateStep)
+			d.stepOf(ctx, w, d.validation)
 			return
 		}
-		d.move(ctx, w, Expired, func(j *Job) { j.Ended, j.ResultsExpire = now, now.Add(j.Keep) })
+		d.move(ctx, w, Expired, func(j *Job) { j.Ended, j.ResultsExpire, j.Checked = now, now.Add(j.Keep), Checked{} })
 	case InProgress:
 		d.progress(ctx, w, now)
 	case Finalizing:
-		d.stepOf(ctx, w, func(ctx context.Context, w *work, j *Job, fence int64) error {
-			_, err := d.finish(ctx, j, d.worker, fence, j.Ending)
-			return err
-		})
+		d.stepOf(ctx, w, func(j *Job, h hold) step { return &writing{d: d, j: j, h: h, as: j.Ending} })
 	case Cancelling:
 		if !w.recalled {
 			w.recalled = true
@@ -95,12 +90,10 @@ func (d *Desk) follow(ctx context.Context, w *work, now time.Time) {
 		if now.After(j.Cancelling.Add(d.bounds().CancelGrace)) {
 			w.cancel(errCancelled)
 		}
-		if d.endLines(ctx, w, LineCancelled) {
-			d.stepOf(ctx, w, func(ctx context.Context, w *work, j *Job, fence int64) error {
-				_, err := d.finish(ctx, j, d.worker, fence, Cancelled)
-				return err
-			})
-		}
+		d.release(ctx, w)
+		d.stepOf(ctx, w, func(j *Job, h hold) step {
+			return &ending{d: d, j: j, h: h, as: LineCancelled, then: &writing{d: d, j: j, h: h, as: Cancelled}}
+		})
 	}
 }
 
@@ -115,9 +108,8 @@ func (d *Desk) progress(ctx context.Context, w *work, now time.Time) {
 		}
 		d.move(ctx, w, Finalizing, func(j *Job) { j.Ending, j.Finalizing = ending, now })
 	case !now.Before(j.Deadline):
-		if d.endLines(ctx, w, LineExpired) {
-			d.again() // to see what became of them
-		}
+		d.release(ctx, w)
+		d.stepOf(ctx, w, func(j *Job, h hold) step { return &ending{d: d, j: j, h: h, as: LineExpired} })
 	default:
 		d.lookAway(ctx, w, now)
 		d.crew.mu.Lock()
@@ -156,19 +148,6 @@ func (d *Desk) lookAway(ctx context.Context, w *work, now time.Time) {
 	w.pace.away = away{max(lines, w.parked), expected}
 }
 
-// endLines gives the lines of a job that wait their end, and reports whether all have one.
-func (d *Desk) endLines(ctx context.Context, w *work, as LineState) bool {
-	d.release(ctx, w)
-	running, err := d.o.Store.EndLines(ctx, w.job.ID, d.now(), as)
-	if err != nil {
-		if ctx.Err() == nil {
-			d.failed("end lines", err)
-		}
-		return false
-	}
-	return running == 0
-}
-
 // release gives back lines that were claimed and have not begun.
 func (d *Desk) release(ctx context.Context, w *work) {
 	d.crew.mu.Lock()
@@ -181,9 +160,8 @@ func (d *Desk) release(ctx context.Context, w *work) {
 	if len(posts) == 0 {
 		return
 	}
-	if _, err := d.o.Store.Post(ctx, w.job.ID, d.now(), posts); err != nil {
-		d.failed("give lines back", err) // the lease ends
-	}
+	_, err := d.o.Store.Post(ctx, w.id, d.now(), posts)
+	d.asked(ctx, "give lines back", err) // else the lease ends
 }
 
 // move saves a job in another state, if it is still in the one that was seen.
@@ -193,17 +171,16 @@ func (d *Desk) move(ctx context.Context, w *work, to State, change func(*Job)) {
 	j.State = to
 	change(&j)
 	ok, err := d.o.Store.SaveJob(ctx, &j, was, 0)
-	switch {
-	case err != nil && ctx.Err() == nil:
-		d.failed("save a job", err)
-	case ok:
-		d.crew.mu.Lock()
-		w.job = j
-		d.crew.mu.Unlock()
-		d.ran(&j)
-		if was != to {
-			d.again()
-		}
+	d.asked(ctx, "save a job", err)
+	if !ok {
+		return
+	}
+	d.crew.mu.Lock()
+	w.job = j
+	d.crew.mu.Unlock()
+	d.ran(&j)
+	if was != to {
+		d.again()
 	}
 }
 
@@ -218,67 +195,10 @@ func (d *Desk) ran(j *Job) {
 	if !j.State.Ended() {
 		return
 	}
+	d.tidy()
 	d.o.Log.Info("a batch has ended", slog.String("job", string(j.ID)), slog.String("state", j.State.String()),
 		slog.Int("lines", j.Counts.Total), slog.Int("succeeded", j.Counts.Succeeded), slog.Int("failed", j.Counts.Failed))
 	if d.o.Hooks.Ended != nil {
 		d.o.Hooks.Ended(j)
 	}
-}
-
-// stepOf takes a step of a job that one worker takes alone, on a goroutine of its own, if
-// no other worker does and there is room.
-func (d *Desk) stepOf(ctx context.Context, w *work, step func(context.Context, *work, *Job, int64) error) {
-	d.crew.mu.Lock()
-	free := !w.step
-	d.crew.mu.Unlock()
-	if !free {
-		return
-	}
-	select {
-	case d.stepping <- struct{}{}:
-	default:
-		return
-	}
-	now := d.now()
-	fence, ok, err := d.o.Store.LeaseJob(ctx, w.job.ID, d.worker, now, now.Add(d.bounds().Lease))
-	if err != nil || !ok {
-		<-d.stepping
-		if err != nil && ctx.Err() == nil {
-			d.failed("lease a job", err)
-		}
-		return
-	}
-	d.crew.mu.Lock()
-	w.step = true
-	j := w.job
-	d.crew.mu.Unlock()
-	d.steps.Go(func() {
-		defer func() {
-			<-d.stepping
-			d.crew.mu.Lock()
-			w.step = false
-			d.crew.mu.Unlock()
-			d.again()
-		}()
-		if err := step(ctx, w, &j, fence); err != nil && ctx.Err() == nil {
-			d.failed("take a job a step further", err)
-			sleep(ctx, postRetry)
-			return
-		}
-		d.ran(&j)
-	})
-}
-
-// validateStep checks the input of a job whose client has been answered. One whose client
-// has not, since the process that checked it is lost, fails.
-func (d *Desk) validateStep(ctx context.Context, _ *work, j *Job, fence int64) error {
-	if j.Kind.inline() {
-		now := d.now()
-		j.State, j.Ended, j.ResultsExpire = Failed, now, now
-		j.Problems = []Problem{{Code: "server_error", Message: "The gateway stopped while it checked the input: send it again"}}
-		_, err := d.o.Store.SaveJob(ctx, j, Validating, fence)
-		return err
-	}
-	_, _, err := d.validate(ctx, j, fence)
-	return err
 }

@@ -10,12 +10,12 @@ import (
 
 // The rhythm of a foreman.
 const (
-	pollEach   = time.Second
-	pollIdle   = 5 * time.Second // while there is no job
-	sweepEach  = 5 * time.Minute
-	sweepLimit = 100
+	pollEach  = time.Second
+	pollIdle  = 5 * time.Second // while there is no job
+	sweepEach = 5 * time.Minute
+	// sweepRetry is how long a sweep that failed waits.
+	sweepRetry = 10 * time.Second
 	openLimit  = 1000 // jobs that are worked at
-	stepsAt    = 2    // validations and writings at a time
 
 	abandonedAfter = 24 * time.Hour      // a file that is not ready
 	forgottenAfter = 30 * 24 * time.Hour // a job whose results are gone
@@ -103,8 +103,8 @@ func (d *Desk) lead(ctx context.Context) {
 		if d.moved.Swap(false) || !now.Before(poll) {
 			poll = now.Add(d.poll(ctx))
 		}
-		if !now.Before(sweep) {
-			d.sweep(ctx, now)
+		if d.litter.Load() || !now.Before(sweep) {
+			d.sweep(ctx)
 			sweep = now.Add(sweepEach)
 		}
 		if len(d.crew.list()) == 0 { // nothing is this worker's
@@ -144,28 +144,67 @@ func (d *Desk) retire(ctx context.Context) {
 	}
 }
 
-// beat says that this worker lives, and returns when it is to say so again.
+// beat says that this worker lives, and returns when it is to say so again. A worker that
+// could not say so for its lease gives back what it had claimed and not begun: others may
+// have that. It leaves alone for a while what others seem to have lost, who may not have been
+// able to say so either.
 func (d *Desk) beat(ctx context.Context, now time.Time) time.Time {
 	lease := d.bounds().Lease
-	if err := d.o.Store.Beat(ctx, d.worker, now.Add(lease)); err != nil {
-		d.failed("renew the lease of this worker", err)
+	err := d.o.Store.Beat(ctx, d.worker, now.Add(lease))
+	d.asked(ctx, "renew the lease of this worker", err)
+	if err != nil {
+		d.spare = now.Add(lease) // moved on as long as it fails
 		return now.Add(lease / 10)
 	}
-	d.alive.Store(now.Add(lease).UnixMicro())
+	if was := d.alive.Swap(now.Add(lease).UnixMicro()); was != 0 && now.UnixMicro() >= was {
+		for _, w := range d.crew.list() {
+			d.release(ctx, w)
+		}
+	}
+	if d.spare.After(now.Add(lease / 3)) {
+		d.spare = now.Add(lease / 3)
+	}
 	return now.Add(lease / 3)
 }
 
-// failed tells of a call of the store that did not succeed; what it was for is tried
-// again.
-func (d *Desk) failed(what string, err error) {
-	d.o.Log.Warn("batches wait for the store: it could not "+what, slog.Any("error", err))
+// tidy has what is over deleted soon.
+func (d *Desk) tidy() {
+	d.litter.Store(true)
+	d.hurry()
 }
 
-func (d *Desk) sweep(ctx context.Context, now time.Time) {
-	s := Sweep{Now: now, Abandoned: now.Add(-abandonedAfter), Forgotten: now.Add(-forgottenAfter), Limit: sweepLimit}
-	if _, err := d.o.Store.Sweep(ctx, s); err != nil && ctx.Err() == nil {
-		d.failed("delete what is over", err)
+// sweep deletes what is over, on a goroutine of its own if it does not do so already:
+// slice by slice, in turn with the tenants as if it were one.
+func (d *Desk) sweep(ctx context.Context) {
+	if !d.tidying.CompareAndSwap(false, true) {
+		return
 	}
+	d.litter.Store(false)
+	d.steps.Go(func() {
+		_, err := d.slices(ctx, OpenAIBatch, "", sweeping{d})
+		d.asked(ctx, "delete what is over", err)
+		if err != nil && sleep(ctx, sweepRetry) {
+			d.litter.Store(true)
+		}
+		d.tidying.Store(false)
+		if d.litter.Load() {
+			d.hurry()
+		}
+	})
+}
+
+// sweeping deletes what is over.
+type sweeping struct{ d *Desk }
+
+func (sweeping) free() {}
+
+func (s sweeping) slice(ctx context.Context) (verdict, error) {
+	now := s.d.now()
+	left, err := s.d.o.Store.Sweep(ctx, Sweep{Now: now, Abandoned: now.Add(-abandonedAfter), Forgotten: now.Add(-forgottenAfter)})
+	if left && err == nil {
+		return more, nil
+	}
+	return idle, err
 }
 
 // dispatch begins lines as long as there is room and something to begin.
@@ -198,10 +237,13 @@ func (d *Desk) dispatch(ctx context.Context) {
 	}
 }
 
-// claim takes lines of a job for this worker; false if the store does not answer.
+// claim takes lines of a job for this worker; false if the store does not answer. Lines of
+// lost workers are looked for now and then, since looking for them is looking at all that run.
 func (d *Desk) claim(ctx context.Context, w *work, want int) bool {
 	now := d.now()
-	lines, err := d.o.Store.Claim(ctx, w.job.ID, d.worker, now, want)
+	lost := !now.Before(w.look) && !now.Before(d.spare)
+	lines, err := d.o.Store.Claim(ctx, Claim{Job: w.id, Worker: d.worker, Now: now, Limit: want, Lost: lost})
+	d.asked(ctx, "claim lines", err)
 	d.crew.mu.Lock()
 	defer d.crew.mu.Unlock()
 	w.dry = time.Time{}
@@ -209,16 +251,20 @@ func (d *Desk) claim(ctx context.Context, w *work, want int) bool {
 		w.dry = now.Add(pollEach)
 	}
 	if err != nil {
-		if ctx.Err() == nil {
-			d.failed("claim lines", err)
-		}
 		return false
 	}
 	w.claimed = append(w.claimed, lines...)
+	found := 0
 	for _, l := range lines {
-		if l.Lost && d.o.Hooks.Reclaimed != nil {
+		if !l.Lost {
+			continue
+		}
+		if found++; d.o.Hooks.Reclaimed != nil {
 			d.o.Hooks.Reclaimed()
 		}
+	}
+	if lost && found < want { // else there may be more of them
+		w.look = now.Add(d.bounds().Lease / 10)
 	}
 	return true
 }
@@ -253,11 +299,11 @@ func (d *Desk) read(ctx context.Context, w *work, a *attempt) error {
 	w.reading.Lock()
 	defer w.reading.Unlock()
 	if w.reader == nil {
-		r, err := d.Open(ctx, a.job.Caller.Tenant, a.job.Input)
+		f, err := d.o.Store.File(ctx, a.job.Caller.Tenant, a.job.Input) // its time does not end before the job
 		if err != nil {
 			return err
 		}
-		w.reader = r
+		w.reader = &Reader{File: f, d: d, held: -1}
 	}
 	var err error
 	a.body, err = w.reader.at(ctx, a.line.At, a.line.Bytes)

@@ -63,6 +63,28 @@ type Job struct {
 	Cost     sluice.Nano
 	Urgency  Urgency // as it was paced last
 	Held     *Hold   // the limit that its lines wait for, or did last; nil if it was none
+
+	Checked Checked // how far the input of a job in Validating has been checked
+	Written Written // how far the results of one that is about to end are in files
+}
+
+// Checked is how far an input has been checked: from here any worker goes on.
+type Checked struct {
+	At    int64 `json:"at"`             // where the next line begins
+	Over  bool  `json:"over,omitempty"` // that is the rest of one which is too large
+	Line  int   `json:"line"`           // lines that were read, blank ones too
+	Total int   `json:"total"`          // that are requests
+	Put   int   `json:"put"`            // of those, that the store has
+}
+
+// Written is how far results are in files, whose ids and sizes those are: from here any
+// worker goes on.
+type Written struct {
+	Line        int    `json:"line"` // the last whose result is there
+	Output      FileID `json:"output,omitempty"`
+	Errors      FileID `json:"errors,omitempty"`
+	OutputBytes int64  `json:"output_bytes,omitempty"`
+	ErrorsBytes int64  `json:"errors_bytes,omitempty"`
 }
 
 // Terms are what each line's request is run with beside its body.

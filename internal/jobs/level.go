@@ -1,5 +1,7 @@
 package jobs
 
+import "time"
+
 // Level is what there is to do and what is under way, as this process sees it.
 type Level struct {
 	Jobs     [Completed]int // that have not ended, by state
@@ -7,11 +9,15 @@ type Level struct {
 	Waiting  int            // lines
 	Running  int            // lines, of all workers
 	Inflight int            // lines of this process
+	// Stalled is for how long the store has not done something that jobs wait for; 0 if it
+	// does.
+	Stalled time.Duration
 }
 
 // Level is what there is to do now.
 func (d *Desk) Level() (l Level) {
 	now := d.now()
+	l.Stalled = d.stalled(now)
 	d.crew.mu.Lock()
 	defer d.crew.mu.Unlock()
 	l.Inflight = d.crew.running

@@ -84,7 +84,6 @@ type checker struct {
 	job    *Job
 	policy *sluice.Policy
 	table  *route.Table
-	max    int64 // bytes of a line
 
 	seen     map[[16]byte]int32 // hash of a custom id → its line
 	problems []Problem
@@ -183,16 +182,22 @@ func (c *checker) customID(n int, id *string) string {
 		return ""
 	}
 	sum := sha256.Sum256([]byte(*id))
-	key := [16]byte(sum[:16])
-	if first, ok := c.seen[key]; ok {
+	if first, ok := c.seen[[16]byte(sum[:16])]; ok {
 		c.wrong(n, "duplicate_custom_id", "custom_id", "custom_id %q is that of line %d already: give each its own", cut(*id), first)
 		return ""
 	}
+	c.remember(n, sum)
+	return *id
+}
+
+// saw notes the custom id of a line that was checked before.
+func (c *checker) saw(n int, id string) { c.remember(n, sha256.Sum256([]byte(id))) }
+
+func (c *checker) remember(n int, sum [sha256.Size]byte) {
 	if c.seen == nil {
 		c.seen = make(map[[16]byte]int32)
 	}
-	c.seen[key] = int32(n)
-	return *id
+	c.seen[[16]byte(sum[:16])] = int32(n)
 }
 
 // refused notes what is wrong with a request's body.

@@ -30,11 +30,8 @@ func (d *Desk) post(ctx context.Context, ended <-chan done) {
 		group := d.gather(first, ended)
 		for len(group) > 0 {
 			err := d.postGroup(ctx, &group)
-			if err == nil {
-				continue
-			}
-			d.o.Log.Warn("results of batches wait for the store", slog.Int("lines", len(group)), slog.Any("error", err))
-			if !sleep(ctx, postRetry) {
+			d.asked(ctx, "take results", err)
+			if err != nil && !sleep(ctx, postRetry) {
 				break // they are run again by others
 			}
 		}
@@ -44,12 +41,12 @@ func (d *Desk) post(ctx context.Context, ended <-chan done) {
 	}
 }
 
-// gather waits a moment for what ends together.
+// gather waits a moment for what ends together, if anything else runs that could.
 func (d *Desk) gather(first done, ended <-chan done) []done {
 	group, bytes := []done{first}, size(&first)
 	linger := time.NewTimer(postLinger)
 	defer linger.Stop()
-	for len(group) < postGroup && bytes < postBytes {
+	for len(group) < postGroup && bytes < postBytes && len(group) < d.crew.begun() {
 		select {
 		case e, ok := <-ended:
 			if !ok {

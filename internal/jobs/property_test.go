@@ -69,7 +69,7 @@ func (h *history) claim(t *rapid.T) {
 	w := worker(t)
 	h.alive[w] = h.now.Add(time.Minute)
 	must(t, h.db.Beat(context.Background(), w, h.alive[w]))
-	lines, err := h.db.Claim(context.Background(), h.id, w, h.now, rapid.IntRange(1, 4).Draw(t, "limit"))
+	lines, err := h.db.Claim(context.Background(), jobs.Claim{Job: h.id, Worker: w, Now: h.now, Limit: rapid.IntRange(1, 4).Draw(t, "limit"), Lost: rapid.Bool().Draw(t, "lost")})
 	must(t, err)
 	if h.state != jobs.InProgress && len(lines) > 0 {
 		t.Fatalf("claimed %v of a job that is %s", lines, h.state)
@@ -125,8 +125,11 @@ func (h *history) end(t *rapid.T) {
 		}
 		h.state = jobs.Cancelling
 	}
-	running, err := h.db.EndLines(context.Background(), h.id, h.now, jobs.LineCancelled)
+	running, more, err := h.db.EndLines(context.Background(), h.id, h.now, jobs.LineCancelled)
 	must(t, err)
+	if more {
+		t.Fatal("there are more")
+	}
 	for line := 1; line <= h.lines; line++ {
 		w, runs := h.owner[line]
 		if _, over := h.ended[line]; over || runs && h.now.Before(h.alive[w]) {
@@ -189,7 +192,7 @@ func (h *history) put(t *rapid.T) {
 	for i := range lines {
 		lines[i].Line = i + 1
 	}
-	_, err = h.db.PutLines(ctx, h.id, fence, lines, h.now.Add(time.Second), 0)
+	_, _, err = h.db.PutLines(ctx, &jobs.Lines{Job: j, Fence: fence, Lines: lines, Until: h.now.Add(time.Second)})
 	must(t, err)
 	j.State = jobs.InProgress
 	ok, err := h.db.SaveJob(ctx, j, jobs.Validating, fence)

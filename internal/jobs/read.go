@@ -72,6 +72,19 @@ func (r *Reader) load(ctx context.Context, n int) ([]byte, error) {
 	return p, nil
 }
 
+// from is what the chunk that an offset is in has from there on, io.EOF behind the end. It
+// is valid until the following call.
+func (r *Reader) from(ctx context.Context, off int64) ([]byte, error) {
+	if off >= r.File.Bytes {
+		return nil, io.EOF
+	}
+	p, err := r.load(ctx, int(off/ChunkBytes))
+	if err != nil {
+		return nil, err
+	}
+	return p[off%ChunkBytes:], nil
+}
+
 // at reads size bytes from an offset, in memory of their own.
 func (r *Reader) at(ctx context.Context, off int64, size int) ([]byte, error) {
 	out := make([]byte, 0, size)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -35,6 +36,8 @@ type office struct {
 	took    time.Duration        // of each request
 	revoked *sluice.Error        // who asks may not any more
 	policy  sluice.Policy        // of everybody
+	failed  atomic.Int64         // calls of the store, as desks say
+	log     *slog.Logger         // of all desks; nil discards
 	ran     map[string]int       // by custom text of the body: requests that began
 	classes map[sluice.Class]int // of requests that began
 	flight  int                  // requests that run
@@ -50,57 +53,6 @@ type clerk struct {
 	see *sight
 }
 
-// sight is a store that may be lost to one desk: its calls fail, or wait.
-type sight struct {
-	jobs.Store
-	dead   atomic.Bool
-	paused atomic.Pointer[chan struct{}]
-}
-
-var errLost = errors.New("the process is dead")
-
-func (s *sight) look() error {
-	if p := s.paused.Load(); p != nil {
-		<-*p
-	}
-	if s.dead.Load() {
-		return errLost
-	}
-	return nil
-}
-
-func (s *sight) Beat(ctx context.Context, worker string, until time.Time) error {
-	if err := s.look(); err != nil {
-		return err
-	}
-	return s.Store.Beat(ctx, worker, until)
-}
-
-func (s *sight) Claim(ctx context.Context, id jobs.JobID, worker string, now time.Time, limit int) ([]jobs.Line, error) {
-	if err := s.look(); err != nil {
-		return nil, err
-	}
-	return s.Store.Claim(ctx, id, worker, now, limit)
-}
-
-func (s *sight) Post(ctx context.Context, id jobs.JobID, now time.Time, posts []jobs.Posting) ([]int, error) {
-	if err := s.look(); err != nil {
-		return nil, err
-	}
-	return s.Store.Post(ctx, id, now, posts)
-}
-
-func (s *sight) OpenJobs(ctx context.Context, limit int) ([]jobs.Job, error) {
-	if err := s.look(); err != nil {
-		return nil, err
-	}
-	return s.Store.OpenJobs(ctx, limit)
-}
-
-// Retire implements jobs.Store: there are several desks on one store that is said to be of
-// one process.
-func (s *sight) Retire(context.Context, string) error { return nil }
-
 func newOffice(t *testing.T) *office {
 	t.Helper()
 	return &office{t: t, db: storetest.Open(t, storetest.SQLite(t), store.Options{}), took: time.Second, ran: map[string]int{}, classes: map[sluice.Class]int{}}
@@ -112,12 +64,12 @@ func (o *office) desk(b jobs.Bounds) *clerk {
 	c := &clerk{see: &sight{Store: o.db}}
 	table := &route.Table{Models: map[sluice.ModelID]*route.Model{"fast": {ID: "fast"}, "large": {ID: "large"}}}
 	c.Desk = jobs.New(jobs.Options{
-		Store: c.see, Run: o.run, Refuse: o.refuse, Table: func() *route.Table { return table }, Bounds: b,
+		Store: c.see, Run: o.run, Refuse: o.refuse, Table: func() *route.Table { return table }, Bounds: b, Log: o.log,
 		Hooks: jobs.Hooks{Ran: func(*exchange.Result) {
 			o.mu.Lock()
 			defer o.mu.Unlock()
 			o.told++
-		}},
+		}, StoreFailed: func() { o.failed.Add(1) }},
 		Principal: func(p sluice.Principal) (sluice.Principal, error) {
 			o.mu.Lock()
 			defer o.mu.Unlock()
@@ -262,12 +214,19 @@ func (o *office) must(err error) {
 // batch submits lines of chat.
 func (o *office) batch(c *clerk, tenant sluice.TenantID, text string, window time.Duration) jobs.Job {
 	o.t.Helper()
-	j, err := c.Submit(o.t.Context(), jobs.NewJob{
-		Kind: jobs.OpenAIBatch, Caller: sluice.Principal{Tenant: tenant, Project: "web", Key: "k"}, Endpoint: "/v1/chat/completions", Op: wire.Chat,
-		Input: o.put(c, tenant, text), Window: window, Terms: jobs.Terms{Task: "nightly"},
-	})
+	n := chatJob(tenant, o.put(c, tenant, text))
+	n.Window = window
+	j, err := c.Submit(o.t.Context(), n)
 	o.must(err)
 	return j
+}
+
+// chatJob is a batch of a file of lines of chat.
+func chatJob(tenant sluice.TenantID, input jobs.FileID) jobs.NewJob {
+	return jobs.NewJob{
+		Kind: jobs.OpenAIBatch, Caller: sluice.Principal{Tenant: tenant, Project: "web", Key: "k"}, Endpoint: "/v1/chat/completions", Op: wire.Chat,
+		Input: input, Terms: jobs.Terms{Task: "nightly"},
+	}
 }
 
 // job is what the store says of it.

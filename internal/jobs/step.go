@@ -2,126 +2,189 @@ package jobs
 
 import (
 	"context"
-	"fmt"
+	"time"
 
 	"sluice"
 )
 
-// The bounds of one read of results while files are written.
+// stepsAt is how many slices are done at a time.
+const stepsAt = 2
+
+// verdict is what came of a slice.
+type verdict uint8
+
 const (
-	resultGroup      = 256
-	resultGroupBytes = 4 << 20
+	idle     verdict = iota // there is nothing to do now, or it is another worker's
+	more                    // there is another slice
+	finished                // the job is in another state
 )
 
-// validate checks a job's input, which this worker leases. ok is false where the job is
-// not this worker's any more, or was cancelled meanwhile. cause is the error that its first
-// problem was made of, if it was made of one.
-func (d *Desk) validate(ctx context.Context, j *Job, fence int64) (cause *sluice.Error, ok bool, err error) {
-	c, lost, err := d.scan(ctx, j, fence)
-	if err != nil || lost {
-		return nil, false, err
-	}
-	now := d.now()
-	if c.broken() {
-		j.State, j.Ended, j.ResultsExpire = Failed, now, now.Add(j.Keep)
-	} else {
-		j.State, j.Started = InProgress, now
-	}
-	ok, err = d.o.Store.SaveJob(ctx, j, Validating, fence)
-	if err != nil || !ok {
-		return nil, false, err
-	}
-	if j.State == Failed {
-		d.dropInput(ctx, j)
-		return c.cause, true, d.o.Store.DropLines(ctx, j.ID)
-	}
-	j.Counts.Waiting = j.Counts.Total
-	return nil, true, nil
+// step is what takes a job from one state to the next, slice by slice. What a slice has
+// done is in the store, so that any worker goes on from there: an error loses nothing else.
+type step interface {
+	slice(ctx context.Context) (verdict, error)
+	free() // gives back what it has in memory
 }
 
-// finish writes the files of a job all of whose lines have an end, and ends it. The state
-// that it comes to is as.
-func (d *Desk) finish(ctx context.Context, j *Job, owner string, fence int64, as State) (ok bool, err error) {
-	var out, bad *Writer
-	defer func() {
-		for _, w := range [...]*Writer{out, bad} {
-			if w != nil {
-				w.Abort(ctx)
-			}
-		}
-	}()
-	if j.Kind != Async {
-		if ok, err := d.writeResults(ctx, j, owner, fence, &out, &bad); err != nil || !ok {
-			return false, err
-		}
-	}
+// hold is the lease of a job's steps.
+type hold struct {
+	owner string
+	lasts time.Duration
+	fence int64 // 0 before there is one
+	until time.Time
+}
+
+// extend is until when a slice renews the lease.
+func (h *hold) extend(d *Desk) time.Time {
+	h.until = d.now().Add(h.lasts)
+	return h.until
+}
+
+// renew makes sure that a lease lasts for half of its time still; false is that it is
+// another's, or was. The first lease reads the job anew, unless it is fresh: another worker
+// may have taken it further.
+func (d *Desk) renew(ctx context.Context, j *Job, h *hold, fresh *bool) (bool, error) {
 	now := d.now()
-	for _, w := range [...]struct {
-		of *Writer
-		id *FileID
-	}{{out, &j.Output}, {bad, &j.Errors}} {
-		if w.of == nil {
-			continue
-		}
-		w.of.Keep = now.Add(j.Keep).Sub(w.of.f.Created)
-		f, err := w.of.seal(ctx, false)
-		if err != nil {
-			return false, err
-		}
-		*w.id = f.ID
-	}
-	was := j.State
-	j.State, j.Ended, j.ResultsExpire = as, now, now.Add(j.Keep)
-	if ok, err := d.o.Store.SaveJob(ctx, j, was, fence); err != nil || !ok {
-		return false, err
-	}
-	out, bad = nil, nil // they are the job's
-	d.dropInput(ctx, j)
-	if j.Kind == Async {
+	if h.fence != 0 && h.until.Sub(now) > h.lasts/2 {
 		return true, nil
 	}
-	return true, d.o.Store.DropLines(ctx, j.ID)
+	until := now.Add(h.lasts)
+	fence, ok, err := d.o.Store.LeaseJob(ctx, j.ID, h.owner, now, until)
+	if err != nil || !ok || h.fence != 0 && h.fence != fence {
+		return false, err
+	}
+	h.fence, h.until = fence, until
+	if *fresh {
+		return true, nil
+	}
+	is, err := d.o.Store.Job(ctx, j.Caller.Tenant, j.ID)
+	if err != nil {
+		return false, err
+	}
+	*j, *fresh = is, true
+	return true, nil
 }
 
-// writeResults renders the results of a job, a group at a time. Files that nothing
-// belongs in are not begun.
-func (d *Desk) writeResults(ctx context.Context, j *Job, owner string, fence int64, out, bad **Writer) (ok bool, err error) {
-	var line []byte
-	for after := 0; ; {
-		now := d.now()
-		if held, ok, err := d.o.Store.LeaseJob(ctx, j.ID, owner, now, now.Add(d.bounds().Lease)); err != nil || !ok || held != fence {
-			return false, err
+// slices does the slices of a step, each when it is its tenant's turn. That of an Async is
+// one line, for which nobody is kept waiting.
+func (d *Desk) slices(ctx context.Context, k Kind, t sluice.TenantID, s step) (v verdict, err error) {
+	defer s.free()
+	if k == Async {
+		for v = more; v == more && err == nil; {
+			v, err = s.slice(ctx)
 		}
-		group, err := d.o.Store.Results(ctx, j.ID, after, resultGroup, resultGroupBytes)
-		if err != nil {
-			return false, err
+		return v, err
+	}
+	if err := d.turns.enter(ctx, t); err != nil {
+		return idle, err
+	}
+	defer func() { d.turns.leave() }()
+	for {
+		if v, err = s.slice(ctx); err != nil || v != more {
+			return v, err
 		}
-		if len(group) == 0 {
-			return true, nil
-		}
-		for i := range group {
-			r := &group[i]
-			after = r.Line
-			var failed bool
-			line, failed = render(line[:0], j, r)
-			to, what := out, "output"
-			if failed {
-				to, what = bad, "error"
-			}
-			if *to == nil {
-				*to, err = d.create(ctx, NewFile{
-					Tenant: j.Caller.Tenant, Project: j.Caller.Project, Purpose: PurposeOutput, Hidden: j.Kind != OpenAIBatch,
-					Name: fmt.Sprintf("%s_%s.jsonl", j.ID, what), Max: 1 << 40,
-				}, 0)
-				if err != nil {
-					return false, err
-				}
-			}
-			if err := (*to).Write(ctx, line); err != nil {
-				return false, err
-			}
+		if err := d.turns.again(ctx, t); err != nil {
+			return idle, err
 		}
 	}
+}
+
+// stepOf takes a step of a job, on a goroutine of its own, if none of it is under way.
+func (d *Desk) stepOf(ctx context.Context, w *work, begin func(*Job, hold) step) {
+	d.crew.mu.Lock()
+	defer d.crew.mu.Unlock()
+	if w.step {
+		return
+	}
+	w.step = true
+	j := w.job
+	s := begin(&j, hold{owner: d.worker, lasts: d.bounds().Lease})
+	d.steps.Go(func() {
+		v, err := d.slices(ctx, j.Kind, j.Caller.Tenant, s)
+		d.asked(ctx, "take a job a step further", err)
+		if err != nil {
+			sleep(ctx, postRetry)
+		}
+		d.crew.mu.Lock()
+		w.step = false
+		d.crew.mu.Unlock()
+		if err == nil && v == finished {
+			d.ran(&j)
+		}
+		if err != nil || v == finished {
+			d.again()
+		}
+	})
+}
+
+// validation checks the input of a job whose client has been answered. One whose client
+// has not, since the process that checked it is lost, fails.
+func (d *Desk) validation(j *Job, h hold) step {
+	if j.Kind.inline() {
+		return &unsaid{d: d, j: j, h: h}
+	}
+	return d.check(j, h)
+}
+
+// unsaid ends a job of which no client has been told.
+type unsaid struct {
+	d     *Desk
+	j     *Job
+	h     hold
+	fresh bool
+}
+
+func (s *unsaid) free() {}
+
+func (s *unsaid) slice(ctx context.Context) (verdict, error) {
+	j := s.j
+	if ok, err := s.d.renew(ctx, j, &s.h, &s.fresh); err != nil || !ok || j.State != Validating {
+		return idle, err
+	}
+	now := s.d.now()
+	j.State, j.Ended, j.ResultsExpire, j.Checked = Failed, now, now, Checked{}
+	j.Problems = []Problem{{Code: "server_error", Message: "The gateway stopped while it checked the input: send it again"}}
+	if ok, err := s.d.o.Store.SaveJob(ctx, j, Validating, s.h.fence); err != nil || !ok {
+		return idle, err
+	}
+	s.d.dropInput(ctx, j)
+	return finished, nil
+}
+
+// ending gives the lines of a job that wait their end, and then goes on to what follows.
+type ending struct {
+	d     *Desk
+	j     *Job
+	h     hold
+	as    LineState
+	then  step // nil is another state, which the foreman sees
+	fresh bool
+	ended bool
+}
+
+func (s *ending) free() {}
+
+func (s *ending) slice(ctx context.Context) (verdict, error) {
+	if s.ended {
+		return s.then.slice(ctx)
+	}
+	was := s.j.State
+	if ok, err := s.d.renew(ctx, s.j, &s.h, &s.fresh); err != nil || !ok || s.j.State != was {
+		return idle, err
+	}
+	running, left, err := s.d.o.Store.EndLines(ctx, s.j.ID, s.d.now(), s.as)
+	switch {
+	case err != nil:
+		return idle, err
+	case left:
+		return more, nil
+	case running > 0:
+		return idle, nil
+	case s.then == nil:
+		return finished, nil
+	}
+	s.ended = true
+	return more, nil
 }
 
 // dropInput drops an input that was made for the job alone.

@@ -9,7 +9,7 @@ import (
 )
 
 // Store keeps files, jobs and lines. Every method but Sweep is one transaction: all of it
-// or nothing. Errors that a caller can act on are *sluice.Error: KindNotFound for what is not
+// or nothing. None takes longer the larger a job or a file is, but ResetLines. Errors that a caller can act on are *sluice.Error: KindNotFound for what is not
 // there or is another tenant's, KindConflict for what the state of it does not allow,
 // KindRateLimited for what a bound of the tenant's does not.
 type Store interface {
@@ -35,12 +35,15 @@ type FileStore interface {
 	Files(ctx context.Context, q FileQuery, now time.Time) ([]File, error)
 	// Chunk reads chunk n of a file; a chunk that is not there is KindNotFound.
 	Chunk(ctx context.Context, t sluice.TenantID, id FileID, n int) ([]byte, error)
+	// DropFile deletes a file. Of a large one the chunks go by and by with Sweep, and only
+	// then are their bytes given back.
 	DropFile(ctx context.Context, t sluice.TenantID, id FileID) error
 }
 
 // JobStore keeps jobs.
 type JobStore interface {
-	// PutJob adds a job, unless its tenant has p.Bounds.TenantJobs that have not ended.
+	// PutJob adds a job, unless its tenant has p.Bounds.TenantJobs that have not ended, or
+	// p.Bounds.TenantLines lines of such.
 	PutJob(ctx context.Context, j *Job, p Put) error
 	// FreeMade gives back the key of a job that is forgotten.
 	FreeMade(ctx context.Context, h idempotency.Held) error
@@ -48,7 +51,8 @@ type JobStore interface {
 	Job(ctx context.Context, t sluice.TenantID, id JobID) (Job, error)
 	// Jobs are a page; one more than q.Limit tells that there is another.
 	Jobs(ctx context.Context, q JobQuery) ([]Job, error)
-	// OpenJobs are those of all tenants that have not ended, oldest first.
+	// OpenJobs are those that have not ended: of each tenant its oldest, then of each its
+	// second, and so on.
 	OpenJobs(ctx context.Context, limit int) ([]Job, error)
 	// LeaseJob gives an owner the steps of a job that one takes alone, validation and the
 	// writing of its files, until a time. The fence rises with each owner; ok is false while
@@ -56,13 +60,35 @@ type JobStore interface {
 	LeaseJob(ctx context.Context, id JobID, owner string, now, until time.Time) (fence int64, ok bool, err error)
 	// SaveJob replaces what is known of a job that is in the state was, but its Counts,
 	// Usage and Cost. A fence other than 0 must be that of its last lease. ok is false where
-	// either is not so. A job that ends gives back what it held of its tenant's bounds, and
-	// its output and errors become ready.
+	// either is not so. A job that ends gives back what it held of its tenant's bounds, its
+	// output and errors become ready and are kept until its ResultsExpire, and its lines are
+	// over: at once, and with it those of an Async, whose results they are.
 	SaveJob(ctx context.Context, j *Job, was State, fence int64) (ok bool, err error)
-	// DropJob deletes a job that has ended, and its results.
+	// PutOutput adds to the files of a job that is about to end. ok as in SaveJob; a file
+	// that is not there any more is KindNotFound.
+	PutOutput(ctx context.Context, w *Output) (ok bool, err error)
+	// DropJob deletes a job that has ended, and its results; of a large one these go by and
+	// by with Sweep.
 	DropJob(ctx context.Context, t sluice.TenantID, id JobID) error
-	// Sweep deletes a bounded number of what is over, and returns how many that were.
-	Sweep(ctx context.Context, s Sweep) (deleted int, err error)
+	// Sweep deletes a slice of what is over, in transactions of a slice at most, and reports
+	// whether there may be more.
+	Sweep(ctx context.Context, s Sweep) (more bool, err error)
+}
+
+// Output is one slice of the results of a job that is about to end.
+type Output struct {
+	Job    *Job // whose Written is kept with it
+	Fence  int64
+	Until  time.Time // of the lease, which is renewed
+	Begin  []File    // that begin with it
+	Chunks []Chunk   // that are added, or replace the last one of their file, which they begin with
+}
+
+// Chunk is a part of a file.
+type Chunk struct {
+	File FileID
+	N    int // from 0
+	Body []byte
 }
 
 // Put says how a job is added.
@@ -80,39 +106,59 @@ type Sweep struct {
 	Now       time.Time // files whose time it is, answers that are gone, workers that are not alive
 	Abandoned time.Time // files that were begun before and have not been made ready
 	Forgotten time.Time // jobs whose results were gone before
-	Limit     int       // of each
 }
 
 // LineStore keeps lines and their results.
 type LineStore interface {
 	// ResetLines deletes the lines of a job that is validated again; ok as in SaveJob.
 	ResetLines(ctx context.Context, id JobID, fence int64) (ok bool, err error)
-	// PutLines adds lines, which wait, and renews the lease of the job; ok as in SaveJob. A tenant that would have more than
-	// bound is KindRateLimited; 0 is no bound.
-	PutLines(ctx context.Context, id JobID, fence int64, lines []Line, until time.Time, bound int) (ok bool, err error)
+	// PutLines adds lines, which wait, to a job that is validated. room is for how many of
+	// them the tenant's bound has room; where that is not for all, none is added. ok as in
+	// SaveJob.
+	PutLines(ctx context.Context, l *Lines) (room int, ok bool, err error)
+	// CustomIDs tells of the lines of a job.
+	CustomIDs(ctx context.Context, id JobID, visit func(line int, customID string)) error
 	// Beat says that a worker lives until a time.
 	Beat(ctx context.Context, worker string, until time.Time) error
 	// Retire says that no worker but one is alive, where no other process can have the
 	// store; elsewhere it does nothing.
 	Retire(ctx context.Context, but string) error
-	// Claim gives a worker up to limit lines of a job in progress: those that wait and are
-	// due, and those that a worker had who is not alive any more, whose request is voided.
-	// Each claim of a line has a higher number.
-	Claim(ctx context.Context, id JobID, worker string, now time.Time, limit int) ([]Line, error)
+	// Claim gives a worker lines of a job in progress: those that wait and are due. Each
+	// claim of a line has a higher number.
+	Claim(ctx context.Context, c Claim) ([]Line, error)
 	// Post takes what a worker made of lines of one job. A posting whose claim is not the
 	// line's any more changes nothing, voids its request, and is told as stale by its index.
 	Post(ctx context.Context, id JobID, now time.Time, posts []Posting) (stale []int, err error)
-	// EndLines gives all lines that wait the state, and those of workers that are not
-	// alive, whose requests are voided. It returns how many a worker still has.
-	EndLines(ctx context.Context, id JobID, now time.Time, as LineState) (running int, err error)
+	// EndLines gives a slice of the lines that wait the state, and of those of workers that
+	// are not alive, whose requests are voided. It returns how many a worker still has, and
+	// whether there are more to end.
+	EndLines(ctx context.Context, id JobID, now time.Time, as LineState) (running int, more bool, err error)
 	// Results are lines that have ended, by their number, after one; as many as limit and
 	// as maxBytes of bodies allow, but one at least.
 	Results(ctx context.Context, id JobID, after, limit int, maxBytes int64) ([]Result, error)
 	// Elsewhere is how many lines of a job a provider's own batch API has, and when the
 	// last of them is expected back.
 	Elsewhere(ctx context.Context, id JobID) (lines int, expected time.Time, err error)
-	// DropLines deletes the lines and results of a job that has ended.
-	DropLines(ctx context.Context, id JobID) error
+}
+
+// Lines is one slice of an input that has been checked.
+type Lines struct {
+	Job   *Job // whose Checked, Problems, Dropped and Model are kept with it
+	Fence int64
+	Until time.Time // of the lease, which is renewed
+	Lines []Line
+	Bound int // of lines of the tenant's jobs that have not ended; 0 is none
+}
+
+// Claim is what a worker would have.
+type Claim struct {
+	Job    JobID
+	Worker string
+	Now    time.Time
+	Limit  int
+	// Lost has it take first what a worker has who is not alive any more. The requests of
+	// such are voided.
+	Lost bool
 }
 
 // Line is one line of a job.

@@ -25,14 +25,16 @@ func (d *Desk) Submit(ctx context.Context, n NewJob) (Job, error) {
 		return Job{}, err
 	}
 	put := Put{Bounds: *b, Once: made(n.Once, string(j.ID))}
+	h := hold{owner: d.worker + "/" + string(j.ID), lasts: inlineLease * b.Lease}
 	if j.Kind.inline() {
-		put.Owner, put.Until = d.worker+"/"+string(j.ID), d.now().Add(b.Lease)
+		put.Owner, put.Until = h.owner, h.extend(d)
+		h.fence = 1 // of the first lease
 	}
 	if err := d.o.Store.PutJob(ctx, &j, put); err != nil {
 		return Job{}, err
 	}
 	if j.Kind.inline() {
-		if err := d.checkNow(ctx, &j, put.Owner); err != nil {
+		if err := d.checkNow(ctx, &j, h); err != nil {
 			d.forget(ctx, &j, n.Once)
 			return Job{}, err
 		}
@@ -84,14 +86,16 @@ func checkMetadata(m map[string]string) error {
 	return nil
 }
 
+// inlineLease is how many leases of a worker's a check lasts that its client waits for:
+// who waits long for its turn is not lost.
+const inlineLease = 10
+
 // checkNow checks the input of a job before its client is answered.
-func (d *Desk) checkNow(ctx context.Context, j *Job, owner string) error {
-	fence, ok, err := d.o.Store.LeaseJob(ctx, j.ID, owner, d.now(), d.now().Add(d.bounds().Lease))
-	if err != nil || !ok {
-		return busy(err)
-	}
-	cause, ok, err := d.validate(ctx, j, fence)
-	if err != nil || !ok {
+func (d *Desk) checkNow(ctx context.Context, j *Job, h hold) error {
+	c := d.check(j, h)
+	c.fresh = true
+	v, err := d.slices(ctx, j.Kind, j.Caller.Tenant, c)
+	if err != nil || v != finished {
 		return busy(err)
 	}
 	if j.State == Failed {
@@ -99,9 +103,9 @@ func (d *Desk) checkNow(ctx context.Context, j *Job, owner string) error {
 		if j.Kind == MessageBatch {
 			within = "requests"
 		}
-		return refusal(j.Problems[0], cause, within)
+		return refusal(j.Problems[0], c.c.cause, within)
 	}
-	_, _, err = d.o.Store.LeaseJob(ctx, j.ID, owner, d.now(), d.now()) // further steps are any worker's
+	_, _, err = d.o.Store.LeaseJob(ctx, j.ID, h.owner, d.now(), d.now()) // further steps are any worker's
 	return err
 }
 
@@ -126,6 +130,7 @@ func (d *Desk) forget(ctx context.Context, j *Job, once *idempotency.Once) {
 		}
 	}
 	_ = d.o.Store.DropJob(ctx, j.Caller.Tenant, j.ID) // else it is swept
+	d.tidy()
 }
 
 // Job is what is known of a job.
@@ -190,6 +195,7 @@ func (d *Desk) DeleteJob(ctx context.Context, t sluice.TenantID, id JobID) error
 			Msg: fmt.Sprintf("names a batch that is %s", j.State), Hint: "cancel it, and delete it when it has ended",
 		}
 	}
+	defer d.tidy()
 	return d.o.Store.DropJob(ctx, t, id)
 }
 

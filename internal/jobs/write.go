@@ -31,16 +31,12 @@ type Writer struct {
 
 // Create begins a file. Nobody sees it until its Commit.
 func (d *Desk) Create(ctx context.Context, n NewFile) (*Writer, error) {
-	return d.create(ctx, n, d.bounds().TenantBytes)
-}
-
-func (d *Desk) create(ctx context.Context, n NewFile, bound int64) (*Writer, error) {
 	b := d.bounds()
 	if n.Max <= 0 {
 		n.Max = b.FileBytes
 	}
 	w := &Writer{
-		Name: n.Name, Purpose: n.Purpose, Keep: n.Keep, d: d, max: n.Max, bound: bound,
+		Name: n.Name, Purpose: n.Purpose, Keep: n.Keep, d: d, max: n.Max, bound: b.TenantBytes,
 		f: File{ID: FileID(d.newID(filePrefix)), Tenant: n.Tenant, Project: n.Project, Name: n.Name, Purpose: n.Purpose, Hidden: n.Hidden, Created: d.now()},
 	}
 	if err := d.o.Store.PutFile(ctx, w.f); err != nil {
@@ -102,18 +98,14 @@ func (w *Writer) flush(ctx context.Context) error {
 }
 
 // Commit makes the file one that everybody of its tenant sees.
-func (w *Writer) Commit(ctx context.Context) (File, error) { return w.seal(ctx, true) }
-
-// seal ends the writing. A file that is not made ready is so when the job that it is of is
-// saved with it.
-func (w *Writer) seal(ctx context.Context, ready bool) (File, error) {
+func (w *Writer) Commit(ctx context.Context) (File, error) {
 	if w.err != nil || w.ended {
 		return File{}, errors.Join(w.err, errEnded(w.ended))
 	}
 	if w.err = w.flush(ctx); w.err != nil {
 		return File{}, w.err
 	}
-	w.f.Name, w.f.Purpose, w.f.Ready = w.Name, w.Purpose, ready
+	w.f.Name, w.f.Purpose, w.f.Ready = w.Name, w.Purpose, true
 	switch {
 	case w.Keep > 0:
 		w.f.Expires = w.f.Created.Add(w.Keep)
@@ -123,7 +115,7 @@ func (w *Writer) seal(ctx context.Context, ready bool) (File, error) {
 	if w.err = w.d.o.Store.SealFile(ctx, w.f, made(w.Once, string(w.f.ID))); w.err != nil {
 		return File{}, w.err
 	}
-	w.ended, w.buf = ready, nil
+	w.ended, w.buf = true, nil
 	return w.f, nil
 }
 
@@ -144,5 +136,6 @@ func (w *Writer) Abort(ctx context.Context) {
 		return
 	}
 	w.ended, w.buf = true, nil
+	defer w.d.tidy()
 	_ = w.d.o.Store.DropFile(context.WithoutCancel(ctx), w.f.Tenant, w.f.ID)
 }

@@ -41,12 +41,13 @@ func microsOf(t time.Time) int64 {
 
 // PutFile begins a file.
 func (db *DB) PutFile(ctx context.Context, f jobs.File) error {
-	_, err := db.write.ExecContext(ctx, "INSERT INTO files ("+fileColumns+") VALUES ($1, $2, $3, $4, $5, 0, 0, $6, $7, 0)",
+	return told(db.tx(ctx, func(tx *sql.Tx) error { return beginFile(ctx, tx, &f) }), "begin file %s", f.ID)
+}
+
+func beginFile(ctx context.Context, tx *sql.Tx, f *jobs.File) error {
+	_, err := tx.ExecContext(ctx, "INSERT INTO files ("+fileColumns+") VALUES ($1, $2, $3, $4, $5, 0, 0, $6, $7, 0)",
 		string(f.ID), string(f.Tenant), string(f.Project), plainText(f.Name), plainText(f.Purpose), flag(f.Hidden), f.Created.UnixMicro())
-	if err != nil {
-		return fmt.Errorf("begin file %s: %w", f.ID, err)
-	}
-	return nil
+	return err
 }
 
 // plainText is a text as both engines take it.
@@ -190,23 +191,24 @@ func (db *DB) DropFile(ctx context.Context, t sluice.TenantID, id jobs.FileID) e
 				Msg: "names the input of a batch that has not ended", Hint: "cancel the batch, or delete the file when it has ended",
 			}
 		}
-		return dropFile(ctx, tx, t, id)
+		if err := dropFile(ctx, tx, t, id); err != nil {
+			return err
+		}
+		_, err := litter{what: fileLitter, id: string(id), tenant: t}.clear(ctx, tx)
+		return err
 	})
 	return told(err, "delete file %s", id)
 }
 
+// dropFile deletes a file, whose chunks are litter then.
 func dropFile(ctx context.Context, tx *sql.Tx, t sluice.TenantID, id jobs.FileID) error {
-	var bytes int64
-	err := tx.QueryRowContext(ctx, "DELETE FROM files WHERE tenant = $1 AND id = $2 RETURNING bytes", string(t), string(id)).Scan(&bytes)
+	var created int64
+	err := tx.QueryRowContext(ctx, "DELETE FROM files WHERE tenant = $1 AND id = $2 RETURNING created_us", string(t), string(id)).Scan(&created)
 	if errors.Is(err, sql.ErrNoRows) {
 		return missing("file_id", "file")
 	}
 	if err != nil {
 		return err
 	}
-	if _, err := tx.ExecContext(ctx, "DELETE FROM file_chunks WHERE file = $1", string(id)); err != nil {
-		return err
-	}
-	_, err = tx.ExecContext(ctx, "UPDATE job_tenants SET file_bytes = file_bytes - $2 WHERE tenant = $1", string(t), bytes)
-	return err
+	return addLitter(ctx, tx, fileLitter, string(id), t, fromMicros(created))
 }

@@ -38,6 +38,8 @@ type jobDoc struct {
 	Bytes      int64             `json:"bytes,omitempty"`
 	Urgency    jobs.Urgency      `json:"urgency,omitempty"`
 	Held       *jobs.Hold        `json:"held,omitempty"`
+	Checked    jobs.Checked      `json:"checked,omitzero"`
+	Written    jobs.Written      `json:"written,omitzero"`
 }
 
 func docOf(j *jobs.Job) (string, error) {
@@ -45,6 +47,7 @@ func docOf(j *jobs.Job) (string, error) {
 		Ending: j.Ending, Key: j.Caller.Key, User: j.Caller.User, Run: j.Caller.Run, Terms: j.Terms, Endpoint: j.Endpoint, Op: j.Op.String(), Model: j.Model,
 		Output: j.Output, Errors: j.Errors, Metadata: j.Metadata, Window: j.Window, Deadline: j.Deadline, Started: j.Started, Finalizing: j.Finalizing,
 		Cancelling: j.Cancelling, Ended: j.Ended, Keep: j.Keep, Problems: j.Problems, Dropped: j.Dropped, Bytes: j.Bytes, Urgency: j.Urgency, Held: j.Held,
+		Checked: j.Checked, Written: j.Written,
 	})
 	return string(b), err
 }
@@ -54,6 +57,7 @@ func (d *jobDoc) into(j *jobs.Job) error {
 	j.Caller.Key, j.Caller.User, j.Caller.Run = d.Key, d.User, d.Run
 	j.Metadata, j.Window, j.Deadline, j.Started, j.Finalizing, j.Cancelling = d.Metadata, d.Window, d.Deadline, d.Started, d.Finalizing, d.Cancelling
 	j.Ended, j.Keep, j.Problems, j.Dropped, j.Bytes, j.Urgency, j.Held = d.Ended, d.Keep, d.Problems, d.Dropped, d.Bytes, d.Urgency, d.Held
+	j.Checked, j.Written = d.Checked, d.Written
 	for op := range wire.Operation(wire.NumOperations) {
 		if op.String() == d.Op {
 			j.Op = op
@@ -107,15 +111,12 @@ func (db *DB) PutJob(ctx context.Context, j *jobs.Job, p jobs.Put) error {
 		if _, err := tx.ExecContext(ctx, holdOf, t); err != nil {
 			return err
 		}
-		held, err := changedBy(tx.ExecContext(ctx, "UPDATE job_tenants SET jobs = jobs + 1 WHERE tenant = $1 AND jobs < $2", t, p.Bounds.TenantJobs))
+		held, err := changedBy(tx.ExecContext(ctx, "UPDATE job_tenants SET jobs = jobs + 1 WHERE tenant = $1 AND jobs < $2 AND ($3 = 0 OR lines < $3)", t, p.Bounds.TenantJobs, p.Bounds.TenantLines))
 		if err != nil {
 			return err
 		}
 		if held == 0 {
-			return &sluice.Error{
-				Kind: sluice.KindRateLimited, Reason: sluice.ConcurrencyLimited, RetryAfter: wire.NoTime,
-				Msg: fmt.Sprintf("the tenant has %d batches that have not ended, which is the bound", p.Bounds.TenantJobs), Hint: "wait until one has ended, or cancel one",
-			}
+			return tooMany(ctx, tx, t, p.Bounds)
 		}
 		_, err = tx.ExecContext(ctx, `INSERT INTO jobs (`+jobColumns+`, ended, lease_owner, lease_until_us, fence, changes)
 			VALUES ($1, $2, $3, $4, $5, $6, 0, $7, $8, 0, 0, 0, 0, 0, 0, 0, '', 0, 0, $9, $10, $11, 0)`,
@@ -124,6 +125,22 @@ func (db *DB) PutJob(ctx context.Context, j *jobs.Job, p jobs.Put) error {
 		return err
 	})
 	return told(err, "add job %s", j.ID)
+}
+
+// tooMany is what is said to a tenant that may have no further job.
+func tooMany(ctx context.Context, tx *sql.Tx, t string, b jobs.Bounds) error {
+	var n int
+	if err := tx.QueryRowContext(ctx, "SELECT jobs FROM job_tenants WHERE tenant = $1", t).Scan(&n); err != nil {
+		return err
+	}
+	e := &sluice.Error{
+		Kind: sluice.KindRateLimited, Reason: sluice.ConcurrencyLimited, RetryAfter: wire.NoTime,
+		Msg: fmt.Sprintf("the tenant has %d batches that have not ended, which is the bound", b.TenantJobs), Hint: "wait until one has ended, or cancel one",
+	}
+	if n < b.TenantJobs {
+		e.Msg = fmt.Sprintf("the tenant's batches that have not ended have %d lines, which is the bound", b.TenantLines)
+	}
+	return e
 }
 
 // Job reads a job.
@@ -170,9 +187,11 @@ func (db *DB) Jobs(ctx context.Context, q jobs.JobQuery) ([]jobs.Job, error) {
 	return collect(rows, scanJob)
 }
 
-// OpenJobs are the jobs that have not ended, oldest first.
+// OpenJobs are the jobs that have not ended, of each tenant in turn.
 func (db *DB) OpenJobs(ctx context.Context, limit int) ([]jobs.Job, error) {
-	rows, err := db.read.QueryContext(ctx, fmt.Sprintf("SELECT %s FROM jobs WHERE ended = 0 ORDER BY created_us, id LIMIT %d", jobColumns, limit))
+	rows, err := db.read.QueryContext(ctx, fmt.Sprintf(`SELECT %s FROM jobs JOIN
+		(SELECT id AS open_id, ROW_NUMBER() OVER (PARTITION BY tenant ORDER BY created_us, id) AS turn FROM jobs WHERE ended = 0) AS turns ON id = open_id
+		ORDER BY turn, created_us, id LIMIT %d`, jobColumns, limit))
 	if err != nil {
 		return nil, fmt.Errorf("read open jobs: %w", err)
 	}
@@ -208,7 +227,17 @@ func (db *DB) SaveJob(ctx context.Context, j *jobs.Job, was jobs.State, fence in
 		if _, err := tx.ExecContext(ctx, "UPDATE job_tenants SET jobs = jobs - 1, lines = lines - (SELECT total FROM jobs WHERE id = $2) WHERE tenant = $1", string(j.Caller.Tenant), string(j.ID)); err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, "UPDATE files SET ready = 1 WHERE tenant = $1 AND id IN ($2, $3)", string(j.Caller.Tenant), string(j.Output), string(j.Errors))
+		over := j.Ended // its lines are
+		if j.Kind == jobs.Async {
+			over = j.ResultsExpire
+		}
+		if err := addLitter(ctx, tx, jobLitter, string(j.ID), j.Caller.Tenant, over); err != nil {
+			return err
+		}
+		if err := addHandoverLitter(ctx, tx, j, j.ResultsExpire); err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, "UPDATE files SET ready = 1, expires_us = $4 WHERE tenant = $1 AND id IN ($2, $3)", string(j.Caller.Tenant), string(j.Output), string(j.Errors), microsOf(j.ResultsExpire))
 		return err
 	})
 	return ok, told(err, "save job %s", j.ID)
@@ -228,10 +257,14 @@ func dropJob(ctx context.Context, tx *sql.Tx, t sluice.TenantID, id jobs.JobID) 
 	if err != nil {
 		return err
 	}
-	for _, q := range [...]string{"DELETE FROM jobs WHERE id = $1", "DELETE FROM job_lines WHERE job = $1", "DELETE FROM job_results WHERE job = $1", "DELETE FROM handover_lines WHERE job = $1", "DELETE FROM handovers WHERE job = $1 AND tidied = 1"} {
-		if _, err := tx.ExecContext(ctx, q, string(id)); err != nil {
-			return err
-		}
+	if err := run(ctx, tx, string(id), "DELETE FROM jobs WHERE id = $1", "DELETE FROM handovers WHERE job = $1 AND tidied = 1"); err != nil {
+		return err
+	}
+	if err := addLitter(ctx, tx, jobLitter, string(id), t, j.Ended); err != nil {
+		return err
+	}
+	if err := addHandoverLitter(ctx, tx, &j, j.Ended); err != nil {
+		return err
 	}
 	for _, f := range [...]jobs.FileID{j.Output, j.Errors} {
 		if err := dropHidden(ctx, tx, t, f); err != nil {

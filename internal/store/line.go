@@ -14,7 +14,6 @@ import (
 
 	"sluice"
 	"sluice/internal/jobs"
-	"sluice/internal/wire"
 )
 
 // errNotHeld ends a transaction whose job is another worker's, or in another state.
@@ -40,14 +39,15 @@ func (db *DB) change(ctx context.Context, id jobs.JobID, states string, fn func(
 	return err == nil, err
 }
 
-// fenced is the condition on a job that is validated under a fence.
-func fenced(fence int64) string {
-	return "state = 'validating' AND fence = " + strconv.FormatInt(fence, 10)
+// fenced is the condition on a job that is in a state, and whose steps are leased under a
+// fence.
+func fenced(s jobs.State, fence int64) string {
+	return "state = '" + s.String() + "' AND fence = " + strconv.FormatInt(fence, 10)
 }
 
 // ResetLines deletes the lines of a job that is validated again.
 func (db *DB) ResetLines(ctx context.Context, id jobs.JobID, fence int64) (bool, error) {
-	ok, err := db.change(ctx, id, fenced(fence), func(_ *sql.Conn, tx *sql.Tx) error {
+	ok, err := db.change(ctx, id, fenced(jobs.Validating, fence), func(_ *sql.Conn, tx *sql.Tx) error {
 		return run(ctx, tx, string(id),
 			"DELETE FROM job_lines WHERE job = $1",
 			"UPDATE job_tenants SET lines = lines - (SELECT total FROM jobs WHERE id = $1) WHERE tenant = (SELECT tenant FROM jobs WHERE id = $1)",
@@ -66,34 +66,66 @@ func run(ctx context.Context, tx *sql.Tx, arg string, statements ...string) erro
 	return nil
 }
 
-// PutLines adds lines to a job that is validated.
-func (db *DB) PutLines(ctx context.Context, id jobs.JobID, fence int64, lines []jobs.Line, until time.Time, bound int) (bool, error) {
-	ok, err := db.change(ctx, id, fenced(fence), func(conn *sql.Conn, tx *sql.Tx) error {
-		held, err := changedBy(tx.ExecContext(ctx, "UPDATE job_tenants SET lines = lines + $2 WHERE tenant = (SELECT tenant FROM jobs WHERE id = $1) AND ($3 = 0 OR lines + $2 <= $3)", string(id), len(lines), bound))
-		if err != nil {
-			return err
-		}
-		if held == 0 {
-			return &sluice.Error{
-				Kind: sluice.KindRateLimited, Reason: sluice.ConcurrencyLimited, RetryAfter: wire.NoTime,
-				Msg: fmt.Sprintf("the tenant's batches that have not ended would have more than %d lines, which is the bound", bound), Hint: "wait until one has ended, or cancel one",
+// PutLines adds a slice of lines to a job that is validated.
+func (db *DB) PutLines(ctx context.Context, l *jobs.Lines) (room int, ok bool, err error) {
+	id, n := l.Job.ID, len(l.Lines)
+	doc, err := docOf(l.Job)
+	if err != nil {
+		return 0, false, err
+	}
+	room = n
+	ok, err = db.change(ctx, id, fenced(jobs.Validating, l.Fence), func(conn *sql.Conn, tx *sql.Tx) error {
+		room = n
+		if n > 0 {
+			if room, err = roomFor(ctx, tx, l); err != nil || room < n {
+				return err
 			}
 		}
-		if _, err := tx.ExecContext(ctx, "UPDATE jobs SET total = total + $2, waiting = waiting + $2, lease_until_us = $3 WHERE id = $1", string(id), len(lines), until.UnixMicro()); err != nil {
+		if _, err := tx.ExecContext(ctx, "UPDATE jobs SET doc = $4, total = total + $2, waiting = waiting + $2, lease_until_us = $3 WHERE id = $1", string(id), n, l.Until.UnixMicro(), doc); err != nil || n == 0 {
 			return err
 		}
 		in := inserter{conn: conn, tx: tx, rows: db.engine.insertRows, here: &db.here, table: "job_lines", columns: []string{"job", "line", "begins", "bytes", "custom_id", "state", "claim", "worker", "due_us"}}
 		arg := func(args []any, i int) []any {
-			l := &lines[i]
+			l := &l.Lines[i]
 			return figures(texts(figures(texts(figures(texts(args, string(id)), int64(l.Line), l.At, int64(l.Bytes)), l.CustomID), 0, 0), ""), 0)
 		}
 		if in.rows == 1 {
-			_, err = in.insertHere(ctx, len(lines), rowsHere, arg)
+			_, err = in.insertHere(ctx, n, rowsHere, arg)
 			return err
 		}
-		return in.insert(ctx, len(lines), arg, nil)
+		return in.insert(ctx, n, arg, nil)
 	})
-	return ok, told(err, "add lines to job %s", id)
+	return room, ok, told(err, "add lines to job %s", id)
+}
+
+// roomFor counts lines towards the tenant's bound, or says how many of them it has room for.
+func roomFor(ctx context.Context, tx *sql.Tx, l *jobs.Lines) (int, error) {
+	n, t := len(l.Lines), string(l.Job.Caller.Tenant)
+	held, err := changedBy(tx.ExecContext(ctx, "UPDATE job_tenants SET lines = lines + $2 WHERE tenant = $1 AND ($3 = 0 OR lines + $2 <= $3)", t, n, l.Bound))
+	if err != nil || held > 0 {
+		return n, err
+	}
+	var lines int
+	err = tx.QueryRowContext(ctx, "SELECT lines FROM job_tenants WHERE tenant = $1", t).Scan(&lines)
+	return min(max(l.Bound-lines, 0), n-1), err
+}
+
+// CustomIDs tells of the lines of a job.
+func (db *DB) CustomIDs(ctx context.Context, id jobs.JobID, visit func(line int, customID string)) error {
+	rows, err := db.read.QueryContext(ctx, "SELECT line, custom_id FROM job_lines WHERE job = $1", string(id))
+	if err != nil {
+		return fmt.Errorf("read the lines of job %s: %w", id, err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var line int
+		var custom string
+		if err := rows.Scan(&line, &custom); err != nil {
+			return fmt.Errorf("read the lines of job %s: %w", id, err)
+		}
+		visit(line, custom)
+	}
+	return told(rows.Err(), "read the lines of job %s", id)
 }
 
 // Beat says that a worker lives until a time.
@@ -116,13 +148,13 @@ func (db *DB) Retire(ctx context.Context, but string) error {
 // claimable are lines that may be claimed, at $2: those that wait, and those whose worker
 // is not alive.
 const (
-	waitingLines = "state = 0 AND due_us <= $2"
+	waitingLines = "state = 0 AND due_us <= $2" // in the order of due_us, which is 0 at first
 	orphanLines  = "state = 1 AND NOT EXISTS (SELECT 1 FROM job_workers w WHERE w.id = worker AND w.until_us > $2)"
 )
 
 // linesWhere reads lines of a job by a condition.
 func linesWhere(ctx context.Context, tx *sql.Tx, id jobs.JobID, where string, now time.Time, limit int) ([]jobs.Line, error) {
-	rows, err := tx.QueryContext(ctx, fmt.Sprintf("SELECT line, begins, bytes, custom_id, claim, state FROM job_lines WHERE job = $1 AND %s ORDER BY line LIMIT %d", where, limit), string(id), now.UnixMicro())
+	rows, err := tx.QueryContext(ctx, fmt.Sprintf("SELECT line, begins, bytes, custom_id, claim, state FROM job_lines WHERE job = $1 AND %s ORDER BY due_us, line LIMIT %d", where, limit), string(id), now.UnixMicro())
 	if err != nil {
 		return nil, err
 	}
@@ -147,13 +179,17 @@ func lineList(lines []jobs.Line) string {
 }
 
 // Claim gives a worker lines of a job in progress.
-func (db *DB) Claim(ctx context.Context, id jobs.JobID, worker string, now time.Time, limit int) (lines []jobs.Line, err error) {
+func (db *DB) Claim(ctx context.Context, c jobs.Claim) (lines []jobs.Line, err error) {
+	id, now := c.Job, c.Now
 	_, err = db.change(ctx, id, "state = 'in_progress'", func(conn *sql.Conn, tx *sql.Tx) error {
-		orphans, err := linesWhere(ctx, tx, id, orphanLines, now, limit)
-		if err != nil {
-			return err
+		var orphans []jobs.Line
+		var err error
+		if c.Lost {
+			if orphans, err = linesWhere(ctx, tx, id, orphanLines, now, c.Limit); err != nil {
+				return err
+			}
 		}
-		waiting, err := linesWhere(ctx, tx, id, waitingLines, now, limit-len(orphans))
+		waiting, err := linesWhere(ctx, tx, id, waitingLines, now, c.Limit-len(orphans))
 		if err != nil {
 			return err
 		}
@@ -167,7 +203,7 @@ func (db *DB) Claim(ctx context.Context, id jobs.JobID, worker string, now time.
 		for i := range lines {
 			lines[i].Claim++
 		}
-		if _, err := tx.ExecContext(ctx, "UPDATE job_lines SET state = 1, claim = claim + 1, worker = $2 WHERE job = $1 AND line IN ("+lineList(lines)+")", string(id), worker); err != nil {
+		if _, err := tx.ExecContext(ctx, "UPDATE job_lines SET state = 1, claim = claim + 1, worker = $2 WHERE job = $1 AND line IN ("+lineList(lines)+")", string(id), c.Worker); err != nil {
 			return err
 		}
 		_, err = tx.ExecContext(ctx, "UPDATE jobs SET waiting = waiting - $2, running = running + $2 WHERE id = $1", string(id), len(waiting))
@@ -307,12 +343,22 @@ func (p *poster) sum() error {
 	return err
 }
 
-// EndLines ends the lines of a job that nobody runs.
-func (db *DB) EndLines(ctx context.Context, id jobs.JobID, now time.Time, as jobs.LineState) (running int, err error) {
+// endedLines is how many lines one transaction ends.
+const endedLines = 2000
+
+// EndLines ends a slice of the lines of a job that nobody runs.
+func (db *DB) EndLines(ctx context.Context, id jobs.JobID, now time.Time, as jobs.LineState) (running int, more bool, err error) {
 	_, err = db.change(ctx, id, "ended = 0", func(conn *sql.Conn, tx *sql.Tx) error {
-		orphans, err := linesWhere(ctx, tx, id, orphanLines, now, 1<<30)
+		waiting, err := changedBy(tx.ExecContext(ctx, fmt.Sprintf("UPDATE job_lines SET state = $2 WHERE job = $1 AND line IN (SELECT line FROM job_lines WHERE job = $1 AND state = 0 LIMIT %d)", endedLines), string(id), int64(as)))
 		if err != nil {
 			return err
+		}
+		var orphans []jobs.Line
+		if more = waiting == endedLines; !more {
+			if orphans, err = linesWhere(ctx, tx, id, orphanLines, now, endedLines); err != nil {
+				return err
+			}
+			more = len(orphans) == endedLines
 		}
 		if err := db.voidLost(ctx, conn, tx, id, now, orphans); err != nil {
 			return err
@@ -322,17 +368,13 @@ func (db *DB) EndLines(ctx context.Context, id jobs.JobID, now time.Time, as job
 				return err
 			}
 		}
-		waiting, err := changedBy(tx.ExecContext(ctx, "UPDATE job_lines SET state = $2 WHERE job = $1 AND state = 0", string(id), int64(as)))
-		if err != nil {
-			return err
-		}
 		column := as.String() // expired or cancelled
 		if _, err := tx.ExecContext(ctx, fmt.Sprintf("UPDATE jobs SET waiting = waiting - $2, running = running - $3, %s = %[1]s + $2 + $3 WHERE id = $1", column), string(id), waiting, len(orphans)); err != nil {
 			return err
 		}
 		return tx.QueryRowContext(ctx, "SELECT running FROM jobs WHERE id = $1", string(id)).Scan(&running)
 	})
-	return running, told(err, "end lines of job %s", id)
+	return running, more, told(err, "end lines of job %s", id)
 }
 
 // Results are lines that have ended.
@@ -364,13 +406,4 @@ func (db *DB) Results(ctx context.Context, id jobs.JobID, after, limit int, maxB
 		out = append(out, r)
 	}
 	return out, rows.Err()
-}
-
-// DropLines deletes the lines and results of a job that has ended.
-func (db *DB) DropLines(ctx context.Context, id jobs.JobID) error {
-	err := db.tx(ctx, func(tx *sql.Tx) error {
-		return run(ctx, tx, string(id), "DELETE FROM job_lines WHERE job = $1 AND EXISTS (SELECT 1 FROM jobs WHERE id = $1 AND ended = 1)",
-			"DELETE FROM job_results WHERE job = $1 AND EXISTS (SELECT 1 FROM jobs WHERE id = $1 AND ended = 1)")
-	})
-	return told(err, "delete the lines of job %s", id)
 }

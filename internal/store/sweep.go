@@ -9,9 +9,12 @@ import (
 	"sluice/internal/jobs"
 )
 
-// Sweep deletes what is over of files and jobs: each in a transaction of its own, so that
-// others are not kept waiting by a large one.
-func (db *DB) Sweep(ctx context.Context, s jobs.Sweep) (deleted int, err error) {
+// sweepRows is how many files, jobs and workers one sweep deletes at most.
+const sweepRows = 20
+
+// Sweep deletes a slice of what is over of files and jobs, each in a transaction of its
+// own, so that others are not kept waiting.
+func (db *DB) Sweep(ctx context.Context, s jobs.Sweep) (more bool, err error) {
 	now, abandoned, forgotten := s.Now.UnixMicro(), s.Abandoned.UnixMicro(), s.Forgotten.UnixMicro()
 	for _, kind := range [...]struct {
 		find string
@@ -24,33 +27,32 @@ func (db *DB) Sweep(ctx context.Context, s jobs.Sweep) (deleted int, err error) 
 			func(tx *sql.Tx, t sluice.TenantID, id string) error { return dropFile(ctx, tx, t, jobs.FileID(id)) },
 		},
 		{ // what clients are told of it stays for a while
-			"SELECT tenant, id FROM jobs WHERE results_us > 0 AND results_us <= $1 AND EXISTS (SELECT 1 FROM job_lines WHERE job = jobs.id)",
-			[]any{now},
-			func(tx *sql.Tx, _ sluice.TenantID, id string) error {
-				return run(ctx, tx, id, "DELETE FROM job_lines WHERE job = $1", "DELETE FROM job_results WHERE job = $1", "DELETE FROM handover_lines WHERE job = $1")
-			},
-		},
-		{
 			"SELECT tenant, id FROM jobs WHERE results_us > 0 AND results_us <= $1",
 			[]any{forgotten},
 			func(tx *sql.Tx, t sluice.TenantID, id string) error { return dropJob(ctx, tx, t, jobs.JobID(id)) },
 		},
 	} {
-		n, err := db.sweep(ctx, fmt.Sprintf("%s ORDER BY id LIMIT %d", kind.find, s.Limit), kind.args, kind.drop)
-		deleted += n
+		n, err := db.sweep(ctx, fmt.Sprintf("%s ORDER BY id LIMIT %d", kind.find, sweepRows), kind.args, kind.drop)
+		more = more || n == sweepRows
 		if err != nil {
-			return deleted, fmt.Errorf("delete what is over: %w", err)
+			return more, fmt.Errorf("delete what is over: %w", err)
 		}
 	}
 	for _, q := range [...]struct {
 		sql string
 		arg int64
-	}{{"DELETE FROM job_workers WHERE until_us <= $1", now}, {"DELETE FROM voided_requests WHERE at_us <= $1", forgotten}} {
-		if _, err := db.write.ExecContext(ctx, q.sql, q.arg); err != nil {
-			return deleted, fmt.Errorf("delete what is over: %w", err)
+	}{
+		{"DELETE FROM job_workers WHERE until_us <= $1", now},
+		{fmt.Sprintf("DELETE FROM voided_requests WHERE request_id IN (SELECT request_id FROM voided_requests WHERE at_us <= $1 LIMIT %d)", litterRows), forgotten},
+	} {
+		n, err := changedBy(db.write.ExecContext(ctx, q.sql, q.arg))
+		more = more || n == litterRows
+		if err != nil {
+			return more, fmt.Errorf("delete what is over: %w", err)
 		}
 	}
-	return deleted, nil
+	left, err := db.clearLitter(ctx, s.Now)
+	return more || left, told(err, "delete what is over")
 }
 
 // sweep drops what a question finds. What somebody else has dropped meanwhile is none.
@@ -67,15 +69,26 @@ func (db *DB) sweep(ctx context.Context, find string, args []any, drop func(*sql
 		err = r.Scan(&f.tenant, &f.id)
 		return f, err
 	})
-	n := 0
 	for _, f := range all {
 		err := db.tx(ctx, func(tx *sql.Tx) error { return drop(tx, f.tenant, f.id) })
-		switch {
-		case err == nil:
-			n++
-		case sluice.AsError(err).Kind != sluice.KindNotFound:
-			return n, err
+		if err != nil && sluice.AsError(err).Kind != sluice.KindNotFound {
+			return 0, err
 		}
 	}
-	return n, err
+	return len(all), err
+}
+
+// leaveJobs has what a tenant that is deleted has of files and jobs be over.
+func leaveJobs(ctx context.Context, tx *sql.Tx, t sluice.TenantID) error {
+	var open int64
+	if err := tx.QueryRowContext(ctx, "SELECT COUNT(*) FROM jobs WHERE tenant = $1 AND ended = 0", string(t)).Scan(&open); err != nil {
+		return err
+	}
+	if open > 0 {
+		return conflict("tenant %q has %d batches that have not ended: cancel them first, or suspend it", t, open)
+	}
+	return run(ctx, tx, string(t),
+		"UPDATE files SET expires_us = 1 WHERE tenant = $1",
+		"UPDATE jobs SET results_us = 1 WHERE tenant = $1",
+		"UPDATE job_litter SET due_us = 0 WHERE tenant = $1")
 }

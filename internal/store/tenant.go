@@ -168,8 +168,9 @@ func countKeys(ctx context.Context, tx *sql.Tx, where string, args ...any) (n in
 	return n, err
 }
 
-// DeleteTenant removes a tenant without keys; KindConflict if it has some. Its
-// ledger stays.
+// DeleteTenant removes a tenant without keys and without batches that have not
+// ended; KindConflict if it has some. Its ledger stays; its files, and what is known
+// of its batches, are swept away.
 func (db *DB) DeleteTenant(ctx context.Context, id sluice.TenantID) error {
 	return db.authTx(ctx, "delete tenant", func(tx *sql.Tx) error {
 		n, err := countKeys(ctx, tx, "tenant_id = $1", string(id))
@@ -178,6 +179,9 @@ func (db *DB) DeleteTenant(ctx context.Context, id sluice.TenantID) error {
 		}
 		if n > 0 {
 			return conflict("tenant %q has %d keys: delete them first, or suspend it", id, n)
+		}
+		if err := leaveJobs(ctx, tx, id); err != nil {
+			return err
 		}
 		return deleted(tx.ExecContext(ctx, "DELETE FROM tenants WHERE id = $1", string(id)))("tenant", string(id))
 	})

@@ -13,6 +13,7 @@ type batchMetrics struct {
 	lines, deferred, ended *prometheus.CounterVec
 	handed, handedLines    *prometheus.CounterVec
 	reclaimed, stale       prometheus.Counter
+	failed                 prometheus.Counter
 }
 
 func newBatchMetrics(m *Metrics) batchMetrics {
@@ -22,6 +23,7 @@ func newBatchMetrics(m *Metrics) batchMetrics {
 		ended:       m.counter("sluice_batch_jobs_total", "Batches that have ended, by kind and state.", "kind", "state"),
 		reclaimed:   m.counter("sluice_batch_reclaimed_lines_total", "Lines that were in flight at a worker that is lost, and are run again.").WithLabelValues(),
 		stale:       m.counter("sluice_batch_stale_answers_total", "Answers that came from a worker that had lost its lease: they are voided.").WithLabelValues(),
+		failed:      m.counter("sluice_batch_store_errors_total", "Calls of the store for batches that did not succeed. What they were for is tried again, and nothing is lost.").WithLabelValues(),
 		handed:      m.counter("sluice_batch_handovers_total", "Batches at providers' own batch APIs, by provider and how each came out: made or refused; then ended, failed, expired, cancelled or lost.", "provider", "result"),
 		handedLines: m.counter("sluice_batch_handover_lines_total", "Lines that providers' own batch APIs have given back, by provider and result (answered, undone: they run by themselves).", "provider", "result"),
 	}
@@ -51,9 +53,10 @@ func (m *Metrics) Batches() jobs.Hooks {
 				b.lines.WithLabelValues(k.String(), s.String()).Inc()
 			}
 		},
-		Deferred:  func(why sluice.Reason) { b.deferred.WithLabelValues(why.String()).Inc() },
-		Reclaimed: b.reclaimed.Inc,
-		Stale:     b.stale.Inc,
+		Deferred:    func(why sluice.Reason) { b.deferred.WithLabelValues(why.String()).Inc() },
+		Reclaimed:   b.reclaimed.Inc,
+		Stale:       b.stale.Inc,
+		StoreFailed: b.failed.Inc,
 		Ended: func(j *jobs.Job) {
 			b.ended.WithLabelValues(j.Kind.String(), j.State.String()).Inc()
 			for s, n := range map[jobs.LineState]int{jobs.LineCancelled: j.Counts.Cancelled, jobs.LineExpired: j.Counts.Expired} {
@@ -66,7 +69,7 @@ func (m *Metrics) Batches() jobs.Hooks {
 }
 
 // batchDescs are the gauges of batches.
-type batchDescs struct{ jobs, late, waiting, running, inflight *prometheus.Desc }
+type batchDescs struct{ jobs, late, waiting, running, inflight, stalled *prometheus.Desc }
 
 func newBatchDescs(m *Metrics) batchDescs {
 	return batchDescs{
@@ -75,11 +78,12 @@ func newBatchDescs(m *Metrics) batchDescs {
 		waiting:  m.desc("sluice_batch_lines_waiting", "gauge", "Lines of batches that wait."),
 		running:  m.desc("sluice_batch_lines_running", "gauge", "Lines that a worker has, over all replicas."),
 		inflight: m.desc("sluice_batch_lines_inflight", "gauge", "Lines that this process runs."),
+		stalled:  m.desc("sluice_batch_stalled_seconds", "gauge", "For how long batches have waited for something that the store does not do, 0 if it does: its disk is full, or it does not answer."),
 	}
 }
 
 func (d *batchDescs) describe(ch chan<- *prometheus.Desc) {
-	for _, v := range [...]*prometheus.Desc{d.jobs, d.late, d.waiting, d.running, d.inflight} {
+	for _, v := range [...]*prometheus.Desc{d.jobs, d.late, d.waiting, d.running, d.inflight, d.stalled} {
 		ch <- v
 	}
 }
@@ -95,4 +99,5 @@ func (d *batchDescs) collect(l jobs.Level, ch chan<- prometheus.Metric) {
 	gauge(d.waiting, l.Waiting)
 	gauge(d.running, l.Running)
 	gauge(d.inflight, l.Inflight)
+	ch <- prometheus.MustNewConstMetric(d.stalled, prometheus.GaugeValue, l.Stalled.Seconds())
 }

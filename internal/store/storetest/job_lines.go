@@ -18,7 +18,7 @@ import (
 func claim(t testing.TB, db *store.DB, id jobs.JobID, worker string, now time.Time, limit int) []jobs.Line {
 	t.Helper()
 	must(t, db.Beat(t.Context(), worker, now.Add(time.Minute)))
-	lines, err := db.Claim(t.Context(), id, worker, now, limit)
+	lines, err := db.Claim(t.Context(), jobs.Claim{Job: id, Worker: worker, Now: now, Limit: limit, Lost: true})
 	must(t, err)
 	return lines
 }
@@ -76,6 +76,9 @@ func testFence(t *testing.T, fresh Fresh) {
 	j := startJob(t, db, "msgbatch_1", 2)
 	lost := claim(t, db, j.ID, "a", noon, 2)
 	later := noon.Add(2 * time.Minute)
+	if kept, err := db.Claim(t.Context(), jobs.Claim{Job: j.ID, Worker: "b", Now: later, Limit: 1}); err != nil || len(kept) > 0 {
+		t.Errorf("claimed %v of a lost worker's without asking for them (%v)", kept, err)
+	}
 	taken := claim(t, db, j.ID, "b", later, 1)
 	if len(taken) != 1 || !taken[0].Lost || taken[0].Claim != 2 {
 		t.Fatalf("claimed %v", taken)
@@ -116,7 +119,7 @@ func testWorkers(t *testing.T, fresh Fresh) {
 					t.Error(err)
 					return
 				}
-				got, err := db.Claim(t.Context(), j.ID, name, noon, 7)
+				got, err := db.Claim(t.Context(), jobs.Claim{Job: j.ID, Worker: name, Now: noon, Limit: 7})
 				if err != nil {
 					t.Error(err)
 					return
@@ -149,11 +152,11 @@ func testEndLines(t *testing.T, fresh Fresh) {
 	lost := claim(t, db, j.ID, "lost", noon, 1)
 	later := noon.Add(2 * time.Minute)
 	must(t, db.Beat(t.Context(), "here", later.Add(time.Minute)))
-	raw, err := db.Claim(t.Context(), j.ID, "here", noon, 1)
+	raw, err := db.Claim(t.Context(), jobs.Claim{Job: j.ID, Worker: "here", Now: noon, Limit: 1})
 	must(t, err)
-	running, err := db.EndLines(t.Context(), j.ID, later, jobs.LineCancelled)
+	running, more, err := db.EndLines(t.Context(), j.ID, later, jobs.LineCancelled)
 	must(t, err)
-	if running != 1 {
+	if running != 1 || more {
 		t.Errorf("%d run, want the one whose worker lives", running)
 	}
 	counts(t, db, j.ID, jobs.Counts{Total: 4, Running: 1, Cancelled: 3})

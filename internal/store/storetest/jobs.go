@@ -27,7 +27,12 @@ var jobTests = []namedTest{
 	{"ends", testEndLines},
 	{"void", testVoid},
 	{"void of late entries", testVoidLate},
+	{"jobs in turn", testOpenJobs},
+	{"slices of results", testPutOutput},
 	{"sweep", testSweep},
+	{"what is left of large files", testFileLitter},
+	{"what is left of large jobs", testJobLitter},
+	{"what a tenant leaves", testTenantLeaves},
 }
 
 var until = noon.Add(time.Hour)
@@ -54,14 +59,23 @@ func startJob(t testing.TB, db *store.DB, id string, n int) *jobs.Job {
 	for i := range lines {
 		lines[i] = jobs.Line{Line: i + 1, At: int64(10 * i), Bytes: 9, CustomID: fmt.Sprint("c", i+1)}
 	}
-	ok, err = db.PutLines(t.Context(), j.ID, fence, lines, until, 0)
-	must(t, err)
-	held(t, ok)
+	putLines(t, db, j, fence, lines)
 	j.State, j.Started = jobs.InProgress, noon
 	ok, err = db.SaveJob(t.Context(), j, jobs.Validating, fence)
 	must(t, err)
 	held(t, ok)
 	return j
+}
+
+// putLines adds lines for which there is room.
+func putLines(t testing.TB, db *store.DB, j *jobs.Job, fence int64, lines []jobs.Line) {
+	t.Helper()
+	room, ok, err := db.PutLines(t.Context(), &jobs.Lines{Job: j, Fence: fence, Lines: lines, Until: until})
+	must(t, err)
+	held(t, ok)
+	if room != len(lines) {
+		t.Fatalf("room for %d of %d lines", room, len(lines))
+	}
 }
 
 func held(t testing.TB, ok bool) {
@@ -170,14 +184,35 @@ func testJobBounds(t *testing.T, fresh Fresh) {
 	wantKind(t, db.PutJob(t.Context(), newJob("msgbatch_2"), jobs.Put{Bounds: b}), sluice.KindRateLimited)
 	fence, _, err := db.LeaseJob(t.Context(), first.ID, "w", noon, until)
 	must(t, err)
-	_, err = db.PutLines(t.Context(), first.ID, fence, make([]jobs.Line, 3), until, 2)
-	wantKind(t, err, sluice.KindRateLimited)
-	_, err = db.PutLines(t.Context(), first.ID, fence, []jobs.Line{{Line: 1}, {Line: 2}}, until, 2)
+	put := func(j *jobs.Job, want int, lines ...jobs.Line) {
+		t.Helper()
+		j.Checked.Line += len(lines)
+		room, ok, err := db.PutLines(t.Context(), &jobs.Lines{Job: j, Fence: fence, Lines: lines, Until: until, Bound: 2})
+		must(t, err)
+		held(t, ok)
+		if room != want {
+			t.Errorf("room for %d of %d lines, want %d", room, len(lines), want)
+		}
+	}
+	put(first, 2, make([]jobs.Line, 3)...)
+	counts(t, db, first.ID, jobs.Counts{})
+	put(first, 2, jobs.Line{Line: 1, CustomID: "a"}, jobs.Line{Line: 2, CustomID: "b"})
+	put(first, 0, jobs.Line{Line: 3})
+	put(first, 0)
+	saved, err := db.Job(t.Context(), "acme", first.ID)
 	must(t, err)
+	if saved.Checked != first.Checked || saved.Counts.Waiting != 2 {
+		t.Errorf("kept %+v with %+v, want %+v", saved.Checked, saved.Counts, first.Checked)
+	}
+	seen := map[int]string{}
+	must(t, db.CustomIDs(t.Context(), first.ID, func(line int, id string) { seen[line] = id }))
+	if diff := cmp.Diff(map[int]string{1: "a", 2: "b"}, seen); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	wantKind(t, db.PutJob(t.Context(), newJob("msgbatch_2"), jobs.Put{Bounds: jobs.Bounds{TenantJobs: 9, TenantLines: 2}}), sluice.KindRateLimited)
 	_, err = db.ResetLines(t.Context(), first.ID, fence)
 	must(t, err)
-	_, err = db.PutLines(t.Context(), first.ID, fence, []jobs.Line{{Line: 1}, {Line: 2}}, until, 2)
-	must(t, err)
+	put(first, 2, jobs.Line{Line: 1}, jobs.Line{Line: 2})
 	first.State, first.Ended, first.ResultsExpire = jobs.Failed, noon, until
 	ok, err := db.SaveJob(t.Context(), first, jobs.Validating, 0)
 	must(t, err)
@@ -186,8 +221,7 @@ func testJobBounds(t *testing.T, fresh Fresh) {
 	must(t, db.PutJob(t.Context(), second, jobs.Put{Bounds: b}))
 	fence, _, err = db.LeaseJob(t.Context(), second.ID, "w", noon, until)
 	must(t, err)
-	_, err = db.PutLines(t.Context(), second.ID, fence, []jobs.Line{{Line: 1}, {Line: 2}}, until, 2)
-	must(t, err)
+	put(second, 2, jobs.Line{Line: 1}, jobs.Line{Line: 2})
 }
 
 // The steps of a job are one owner's until its lease is over; who lost it changes nothing.
@@ -213,7 +247,7 @@ func testJobSteps(t *testing.T, fresh Fresh) {
 	if second <= first {
 		t.Errorf("fence %d after %d", second, first)
 	}
-	if ok, err := db.PutLines(t.Context(), j.ID, first, make([]jobs.Line, 1), until, 0); ok || err != nil {
+	if _, ok, err := db.PutLines(t.Context(), &jobs.Lines{Job: j, Fence: first, Lines: make([]jobs.Line, 1), Until: until}); ok || err != nil {
 		t.Errorf("lines of who lost the job were taken (%v)", err)
 	}
 	if ok, err := db.ResetLines(t.Context(), j.ID, first); ok || err != nil {
@@ -233,41 +267,4 @@ func testJobSteps(t *testing.T, fresh Fresh) {
 	_, ok, err = db.LeaseJob(t.Context(), j.ID, "c", noon.Add(2*time.Minute), until)
 	must(t, err)
 	held(t, ok)
-}
-
-func testSweep(t *testing.T, fresh Fresh) {
-	db := Open(t, fresh(t), store.Options{})
-	f := newFile("file-over")
-	f.Expires = noon
-	putFile(t, db, f, "x")
-	putFile(t, db, newFile("file-stays"), "x")
-	must(t, db.PutFile(t.Context(), newFile("file-abandoned")))
-	j := startJob(t, db, "msgbatch_1", 1)
-	_, err := db.EndLines(t.Context(), j.ID, noon, jobs.LineExpired)
-	must(t, err)
-	j.State, j.Ended, j.ResultsExpire = jobs.Cancelled, noon, noon.Add(time.Second)
-	for _, was := range []jobs.State{jobs.InProgress} {
-		ok, err := db.SaveJob(t.Context(), j, was, 0)
-		must(t, err)
-		held(t, ok)
-	}
-	sweep := func(now time.Time) int {
-		n, err := db.Sweep(t.Context(), jobs.Sweep{Now: now, Abandoned: now.Add(-time.Hour), Forgotten: now.Add(-24 * time.Hour), Limit: 10})
-		must(t, err)
-		return n
-	}
-	if n := sweep(noon); n != 1 {
-		t.Errorf("%d swept, want the file that is over", n)
-	}
-	if n := sweep(noon.Add(2 * time.Hour)); n != 2 {
-		t.Errorf("%d swept, want what was abandoned and the results", n)
-	}
-	if _, err := db.Job(t.Context(), "acme", j.ID); err != nil {
-		t.Error(err)
-	}
-	if n := sweep(noon.Add(25 * time.Hour)); n != 1 {
-		t.Errorf("%d swept, want the job", n)
-	}
-	_, err = db.File(t.Context(), "acme", "file-stays")
-	must(t, err)
 }
