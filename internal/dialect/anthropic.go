@@ -5,6 +5,7 @@ import "sluice/internal/wire"
 // anthropic is the Anthropic messages dialect.
 var anthropic = codec{
 	dialect: wire.Anthropic, op: wire.Messages, title: "Anthropic messages", bounded: true, signs: anthropicMark,
+	objects:      true,
 	parseRequest: parseAnthropicRequest, emitRequest: emitAnthropicRequest,
 	parseAnswer: parseAnthropicAnswer, emitAnswer: emitAnthropicAnswer,
 	newReader: func(*StreamOptions) reader { return &anthropicReader{} },

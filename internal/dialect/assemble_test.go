@@ -79,8 +79,8 @@ func assembleMessage(t fataler, stream []byte) (m message) {
 		case "message_start":
 			m.ID, m.Model = e.Message.ID, e.Message.Model
 		case "content_block_start":
-			if int(at) != len(m.Content) {
-				t.Fatalf("block %d begins after %d", at, len(m.Content))
+			if int(at) != len(m.Content) || len(open) > 0 {
+				t.Fatalf("block %d begins after %d, with %v open", at, len(m.Content), open)
 			}
 			m.Content = append(m.Content, e.Block)
 			input[e.Index.String()], open[e.Index.String()] = new(string), true
@@ -107,6 +107,13 @@ func assembleMessage(t fataler, stream []byte) (m message) {
 					*input[e.Index.String()] = "{}"
 				}
 				var v any
+				if s := *input[e.Index.String()]; !object(s) {
+					whole, ok := wholeOf(s)
+					if !ok {
+						t.Fatalf("the input %s is no beginning of an object", s)
+					}
+					*input[e.Index.String()] = whole
+				}
 				decode(t, []byte(*input[e.Index.String()]), &v)
 				m.Content[at]["input"] = string(compact(v))
 			}

@@ -5,6 +5,7 @@ import "sluice/internal/wire"
 // bedrock is Converse of Amazon Bedrock. It is a dialect of backends alone.
 var bedrock = codec{
 	dialect: wire.Bedrock, op: wire.Converse, title: "Bedrock Converse", signs: anthropicMark,
+	objects:     true,
 	emitRequest: emitBedrockRequest, parseAnswer: parseBedrockAnswer,
 	newReader: func(*StreamOptions) reader { return &bedrockReader{} },
 	carries:   bedrockCarries,

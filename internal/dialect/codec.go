@@ -11,6 +11,7 @@ type codec struct {
 	op      wire.Operation // what is translated
 	title   string         // in the documentation
 	bounded bool           // its requests must bound their output
+	objects bool           // its answers have the arguments of calls as objects, and not as texts
 	signs   string         // the mark of what its backends sign of their reasoning; empty if they sign nothing that they take back
 
 	parseRequest func(body []byte) (*Request, error)

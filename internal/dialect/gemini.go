@@ -5,6 +5,7 @@ import "sluice/internal/wire"
 // gemini is Google's Gemini dialect.
 var gemini = codec{
 	dialect: wire.Gemini, op: wire.GenerateContent, title: "Gemini", signs: geminiMark,
+	objects:      true,
 	parseRequest: parseGeminiRequest, emitRequest: emitGeminiRequest,
 	parseAnswer: parseGeminiAnswer, emitAnswer: emitGeminiAnswer,
 	newReader: func(o *StreamOptions) reader { return &geminiReader{g: geminiPieces{request: o.ID}} },

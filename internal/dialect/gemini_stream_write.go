@@ -43,7 +43,7 @@ func (w *geminiWriter) write(b []byte, e *Event) ([]byte, error) {
 	case EventArguments:
 		return b, w.arguments(e)
 	case EventCallEnd:
-		return w.whole(b, e.Index)
+		return w.whole(b, e.Index, false)
 	case EventStop:
 		w.stop = e.Stop
 	case EventEnd:
@@ -76,22 +76,21 @@ func (w *geminiWriter) arguments(e *Event) error {
 	return uncarried("arguments of a tool call that has ended")
 }
 
-// whole appends a call whose arguments are all there.
-func (w *geminiWriter) whole(b []byte, index int) ([]byte, error) {
+// whole appends a call whose arguments are all there. Some that are no object wait for
+// the end, which says whether they were cut off.
+func (w *geminiWriter) whole(b []byte, index int, last bool) ([]byte, error) {
 	for i := range w.calls {
 		c := &w.calls[i]
 		if c.index != index || c.told {
 			continue
 		}
-		c.told = true
-		args := string(c.args)
-		if args == "" {
-			args = "{}"
-		}
-		if !object(args) {
+		args, ok := objectOf(string(c.args), w.stop)
+		if !ok && last {
 			return b, uncarried("arguments of a tool call that are no JSON object")
 		}
-		return w.part(b, &Part{Kind: CallPart, Call: Call{c.id, c.name, args}}), nil
+		if c.told = ok; ok {
+			return w.part(b, &Part{Kind: CallPart, Call: Call{c.id, c.name, args}}), nil
+		}
 	}
 	return b, nil
 }
@@ -100,7 +99,7 @@ func (w *geminiWriter) whole(b []byte, index int) ([]byte, error) {
 func (w *geminiWriter) end(b []byte) ([]byte, error) {
 	var err error
 	for i := range w.calls {
-		if b, err = w.whole(b, w.calls[i].index); err != nil {
+		if b, err = w.whole(b, w.calls[i].index, true); err != nil {
 			return b, err
 		}
 	}

@@ -198,9 +198,6 @@ func parseOpenAIAnswer(body []byte, o *StreamOptions) (*Answer, error) {
 		if args == "" {
 			args = "{}"
 		}
-		if !object(args) {
-			return nil, uncarried("arguments of a tool call that are no JSON object")
-		}
 		a.Parts = append(a.Parts, Part{Kind: CallPart, Call: Call{callID(k.ID, o.ID, i), k.Function.Name, args}})
 	}
 	var err error

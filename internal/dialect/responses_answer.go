@@ -117,9 +117,6 @@ func (x *responsesItem) answer() ([]Part, error) {
 		if args == "" {
 			args = "{}"
 		}
-		if !object(args) {
-			return nil, uncarried("arguments of a tool call that are no JSON object")
-		}
 		return []Part{{Kind: CallPart, Call: Call{x.CallID, x.Name, args}}}, nil
 	case "reasoning":
 		p, ok := x.reasoning()
@@ -163,7 +160,8 @@ type responsesOut struct {
 	nesting nesting
 	text    []byte // of reasoning, as the inside of a string in JSON
 	seal    string
-	cut     bool // a message that the end of the output cut off
+	cut     bool // the end of the output cut it off
+	over    bool // all of a call has come; it is closed when it is known whether that was cut off
 	closed  bool
 }
 
@@ -199,7 +197,11 @@ func (x *responsesOut) item(b []byte) []byte {
 	b = pair(pair(append(sep(b), '{'), "id", x.id), "type", kind)
 	switch x.kind {
 	case CallPart:
-		b = pair(b, "status", "completed")
+		status := "completed"
+		if x.cut {
+			status = "incomplete"
+		}
+		b = pair(b, "status", status)
 		b = pair(pair(pair(b, "call_id", x.call.ID), "name", x.call.Name), "arguments", x.args.String())
 	case TextPart:
 		status := "completed"
@@ -243,6 +245,7 @@ func (o *responsesOutput) add(p *Part) {
 		x := o.begin(CallPart)
 		x.call = p.Call
 		x.args.WriteString(p.Call.Arguments)
+		x.nesting.add(p.Call.Arguments)
 	case ReasoningPart, RedactedPart:
 		x := o.begin(p.Kind)
 		x.text = inside(x.text, p.Text)
@@ -275,10 +278,15 @@ func (o *responsesOutput) last(k PartKind) *responsesOut {
 	return nil
 }
 
-// stop tells of a message at the end that it was cut off.
+// stop tells of the item at the end that it was cut off, and of calls whose arguments
+// were. One that is closed has been told of.
 func (o *responsesOutput) stop(s Stop) {
-	if x := o.last(TextPart); x != nil {
-		x.cut = s.Reason == StopLength || s.Reason == StopContext
+	for i, x := range o.items {
+		if x.closed || !s.cutsOff() {
+			continue
+		}
+		last := i == len(o.items)-1 && s.Reason != StopRefusal
+		x.cut = last || x.kind == CallPart && x.args.Len() > 0 && !x.nesting.whole()
 	}
 }
 

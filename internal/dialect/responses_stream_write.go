@@ -66,19 +66,19 @@ func (w *responsesWriter) write(b []byte, e *Event) ([]byte, error) {
 		if x := w.last(ReasoningPart); x != nil {
 			x.seal = e.Text
 		}
-		return w.closeBefore(b, -1), nil
+		return w.closeBefore(b, false), nil
 	case EventRedacted:
-		b = w.closeBefore(b, -1)
+		b = w.closeBefore(b, false)
 		b = w.begin(b, RedactedPart)
 		w.last(RedactedPart).seal = e.Text
-		return w.closeBefore(b, -1), nil
+		return w.closeBefore(b, false), nil
 	case EventCall:
 		return w.call(b, e), nil
 	case EventArguments:
 		return w.arguments(b, e)
 	case EventCallEnd:
-		if i := w.callAt(e.Index); i >= 0 && !w.out.items[i].closed {
-			return w.close(b, i), nil
+		if i := w.callAt(e.Index); i >= 0 {
+			w.out.items[i].over = true
 		}
 	case EventStop:
 		w.stop = e.Stop
@@ -145,7 +145,7 @@ func (w *responsesWriter) said(b []byte, e *Event) []byte {
 	refusal := e.Kind == EventRefusal
 	x := w.last(TextPart)
 	if x == nil {
-		b = w.begin(w.closeBefore(b, -1), TextPart)
+		b = w.begin(w.closeBefore(b, false), TextPart)
 		x = w.last(TextPart)
 	}
 	i := len(w.out.items) - 1
@@ -189,7 +189,7 @@ func (w *responsesWriter) partDone(b []byte, i int) []byte {
 func (w *responsesWriter) reasoned(b []byte, e *Event) []byte {
 	x := w.last(ReasoningPart)
 	if x == nil {
-		b = w.begin(w.closeBefore(b, -1), ReasoningPart)
+		b = w.begin(w.closeBefore(b, false), ReasoningPart)
 		x = w.last(ReasoningPart)
 	}
 	x.text = inside(x.text, e.Text)
@@ -200,7 +200,7 @@ func (w *responsesWriter) reasoned(b []byte, e *Event) []byte {
 // call begins a call. One before it whose arguments are not whole yet stays open: its
 // fragments may still come.
 func (w *responsesWriter) call(b []byte, e *Event) []byte {
-	b = w.closeBefore(b, e.Index)
+	b = w.closeBefore(b, false)
 	x := w.out.begin(CallPart)
 	x.call = Call{ID: e.ID, Name: e.Name}
 	x.index = e.Index
@@ -232,12 +232,12 @@ func (w *responsesWriter) arguments(b []byte, e *Event) ([]byte, error) {
 	return append(pair(b, "delta", e.Text), "}\n\n"...), nil
 }
 
-// closeBefore closes the items that are open, but calls whose arguments are not whole
-// where another call begins.
-func (w *responsesWriter) closeBefore(b []byte, call int) []byte {
+// closeBefore closes the items that are open, but calls of which more may come, unless it
+// is the end.
+func (w *responsesWriter) closeBefore(b []byte, end bool) []byte {
 	for i := w.out.open; i < len(w.out.items); i++ {
 		x := w.out.items[i]
-		if x.closed || call >= 0 && x.kind == CallPart && !x.nesting.whole() {
+		if x.closed || !end && x.kind == CallPart && !x.over && !x.nesting.whole() {
 			continue
 		}
 		b = w.close(b, i)
@@ -276,7 +276,7 @@ func (w *responsesWriter) close(b []byte, i int) []byte {
 
 func (w *responsesWriter) end(b []byte) []byte {
 	w.out.stop(w.stop)
-	b = w.closeBefore(b, -1)
+	b = w.closeBefore(b, true)
 	status, reason := w.out.status(w.stop)
 	u := w.o.Usage()
 	b = key(w.event(b, "response."+status), "response")

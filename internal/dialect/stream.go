@@ -193,6 +193,9 @@ func Whole(from, to wire.Operation, body []byte, o StreamOptions) ([]byte, error
 	if a.Created == 0 {
 		a.Created = o.Now.Unix()
 	}
+	if err := a.settle(codecOf(to)); err != nil {
+		return nil, malformed(err)
+	}
 	for i := range a.Parts {
 		if p := &a.Parts[i]; p.Kind == ReasoningPart || p.Kind == RedactedPart {
 			p.Signature = handed(codecOf(from), codecOf(to), p.Signature)

@@ -59,10 +59,16 @@ func genAnswer(of *rig) *rapid.Generator[*Answer] {
 		if a.Stop.Reason == StopSequence {
 			a.Stop.Sequence = "END"
 		}
-		for i := range rapid.IntRange(0, 3).Draw(t, "calls") {
+		calls := rapid.IntRange(0, 3).Draw(t, "calls")
+		cutOff := calls > 0 && !of.codec.objects && rapid.Bool().Draw(t, "cut off in a call")
+		for i := range calls {
 			args := rapid.SampledFrom([]string{`{}`, `{"a":1}`, `{"a":{"b":["}",{"c":"\"{"}]},"d":"日本"}`, `{"q":"x\\"}`}).Draw(t, "args")
 			a.Parts = append(a.Parts, Part{Kind: CallPart, Call: Call{fmt.Sprintf("call_%d", i), "f", args}})
-			a.Stop = Stop{Reason: StopTools}
+			if a.Stop = (Stop{Reason: StopTools}); cutOff && i == calls-1 {
+				runes := []rune(args)
+				a.Parts[len(a.Parts)-1].Call.Arguments = string(runes[:rapid.IntRange(1, len(runes)-1).Draw(t, "length of the arguments")])
+				a.Stop.Reason = StopLength
+			}
 		}
 		a.Usage = sluice.Usage{Input: 5, CacheRead: 3, CacheWrite: 2, Output: 7, Reasoning: 1}
 		if of.lumps {
