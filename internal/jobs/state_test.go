@@ -74,3 +74,42 @@ func TestUrgencyFollowsTheRate(t *testing.T) {
 		}
 	})
 }
+
+// What a provider has of a job makes it neither urgent nor late, and nor does it hide that
+// the rest is.
+func TestPaceOfWhatIsAway(t *testing.T) {
+	start := time.Unix(0, 0)
+	back := start.Add(12 * time.Hour)
+	for _, tt := range []struct {
+		name      string
+		here      int // lines that wait, beside 100 that are away
+		perMinute int // that end
+		want      Urgency
+		finish    time.Time
+	}{
+		{"all away", 0, 0, Relaxed, back},
+		{"rest in time", 1000, 10, Relaxed, back},
+		{"rest late", 100_000, 10, Urgent, start.Add(6*time.Hour + 10_000*time.Minute)},
+		{"rest stands", 1000, 0, Pressed, time.Time{}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			j := &Job{State: InProgress, Window: 24 * time.Hour, Created: start, Deadline: start.Add(24 * time.Hour)}
+			p := pace{away: away{100, back}}
+			now := start
+			for minute := range 361 {
+				now = start.Add(time.Duration(minute) * time.Minute)
+				ended := minute * tt.perMinute
+				j.Counts = Counts{Total: 100 + tt.here + 3600, Running: 100, Waiting: tt.here + 3600 - ended, Succeeded: ended}
+				if tt.here == 0 {
+					j.Counts = Counts{Total: 100, Running: 100}
+				}
+				p.note(now, ended)
+				p.decide(now, j)
+			}
+			got := p.progress(now, j)
+			if got.Urgency != tt.want || got.Finish.Sub(tt.finish).Abs() > 8*time.Hour || got.Finish.IsZero() != tt.finish.IsZero() || got.Late != tt.finish.After(j.Deadline) {
+				t.Errorf("it is %s, late %v, and ends at %v; want %s at %v", got.Urgency, got.Late, got.Finish.Sub(start), tt.want, tt.finish.Sub(start))
+			}
+		})
+	}
+}
