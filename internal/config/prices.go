@@ -17,6 +17,8 @@ type Rates struct {
 	Reasoning    *Money `json:"reasoning,omitempty" jsonschema:"hidden reasoning; as output if left out"`
 	AudioOutput  *Money `json:"audio_output,omitempty" jsonschema:"audio output; as output if left out"`
 	WebSearch    *Money `json:"web_search,omitempty" jsonschema:"price of a million calls of the provider's web search; free if left out"`
+	// Batch is of the others.
+	Batch *Percent `json:"batch,omitempty" jsonschema:"what the provider's own batch API costs, of each of the prices of tokens; unknown if left out, and then nothing is handed over to it"`
 }
 
 // UnitPrice is what a model costs that is not billed by tokens: one of them.
@@ -114,6 +116,9 @@ func (p *Price) row(provider, model, version string) *price.Row {
 		CacheRead: given(r.CacheRead), CacheWrite: given(r.CacheWrite), CacheWrite1h: given(r.CacheWrite1h),
 		AudioInput: given(r.AudioInput), Reasoning: given(r.Reasoning), AudioOutput: given(r.AudioOutput),
 	}}
+	if r.Batch != nil {
+		out.Variants = map[string][]price.Tier{price.BatchTier: {{Rates: part(out.Rates, *r.Batch)}}}
+	}
 	if p.unit != nil {
 		var each *Money
 		if out.Per, each = p.unit.by(); each == nil {
@@ -124,6 +129,19 @@ func (p *Price) row(provider, model, version string) *price.Row {
 		}
 	}
 	return out
+}
+
+// part is a share of prices: what is free, and what is left out, stays so. Nothing of them is
+// free.
+func part(r price.Rates, share Percent) price.Rates {
+	for _, p := range [...]*sluice.Price{&r.Input, &r.CacheRead, &r.CacheWrite, &r.CacheWrite1h, &r.AudioInput, &r.Output, &r.Reasoning, &r.AudioOutput} {
+		if *p > 0 {
+			if *p = (*p*sluice.Price(share) + 50) / 100; *p == 0 {
+				*p = price.Free
+			}
+		}
+	}
+	return r
 }
 
 // UnknownPrice says what happens to a request whose backend has no price: the

@@ -88,7 +88,9 @@ func typeSchemas() map[reflect.Type]*jsonschema.Schema {
 		run.Properties[f.Name] = p
 		run.PropertyOrder = append(run.PropertyOrder, f.Name)
 	}
-	if r, err := jsonschema.For[Rates](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{reflect.TypeFor[Money](): money()}}); err == nil {
+	if r, err := jsonschema.For[Rates](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
+		reflect.TypeFor[Money](): money(), reflect.TypeFor[Percent](): pattern("(100|[0-9]{1,2})%", "50%"),
+	}}); err == nil {
 		rates = r
 	}
 	units := &jsonschema.Schema{}

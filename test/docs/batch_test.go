@@ -69,6 +69,7 @@ func TestBatch(t *testing.T) {
 		`"object":"chat.completion"`,                             // the answer that came later
 		"BATCH", "completed",                                     // list
 		"4: 0 waiting, 0 running, 4 succeeded", // show
+		"12 lines to partner as batch_",        // and of one that was handed over
 	} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("there is no %q in what the page's commands print", want)
