@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -126,3 +127,33 @@ func TestLadderIsFeltByWhatIsRefused(t *testing.T) {
 		t.Errorf("%d answers bounded, and two have begun", clamped())
 	}
 }
+
+// What is too long for its tier is kept out where it would wait, and taken where it has room
+// at once: a pool of which all prompts are long does not stand idle. A pin keeps all out.
+func TestLadderTakesLongInputsThatNobodyWaitsFor(t *testing.T) {
+	long := func(c *engine.Call) { c.Work.Input, c.Work.InputBound, c.MaxWait = 50_000, 50_000, time.Hour }
+	s := newShort(t, 1, nil)
+	first := s.call(sluice.Interactive, long)
+	s.arrive(first)
+	s.arrive(s.call(sluice.Interactive, long))
+	tier := func() ladder.Tier { return s.eng.Dump(s.now, engine.Zoom{}, 9).Pools[0].Ladder.Acting.Tier() }
+	for tier() < ladder.Context {
+		s.advance(250*time.Millisecond, "")
+	}
+	v, _ := s.arrive(s.call(sluice.Interactive, long))
+	s.refused(v, "no input above 32768 tokens")
+	s.settle(first.ID)
+	s.advance(0, "")
+	s.settle("r2")
+	v, g := s.arrive(s.call(sluice.Interactive, long))
+	if s.taken(v, "big"); g.Backend == nil || v.Tier < ladder.Context {
+		t.Errorf("with the pool idle on tier %v: %+v", v.Tier, g)
+	}
+	s.settle(lastOf(s))
+	s.pin(ladder.Context)
+	v, _ = s.arrive(s.call(sluice.Interactive, long))
+	s.refused(v, "no input above 32768 tokens")
+}
+
+// lastOf is the id of the request that came last.
+func lastOf(s *short) sluice.RequestID { return sluice.RequestID(fmt.Sprint("r", s.n)) }

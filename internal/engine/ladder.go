@@ -188,7 +188,7 @@ func (p *pool) effect(now time.Time, r *request, wait time.Duration, acts *ladde
 		x = EffectSmaller
 	case class >= acts.Shed:
 		x = EffectShed
-	case acts.Input > 0 && r.call.Work.Input > acts.Input:
+	case acts.Input > 0 && r.call.Work.Input > acts.Input && (wait > 0 || p.base().grade.Held()): // what has room at once takes it from nobody
 		x = EffectContext
 	case acts.Wait <= 0 || class == sluice.Batch || wait <= acts.Wait:
 	case acts.Share:

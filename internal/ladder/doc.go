@@ -5,7 +5,7 @@
 //
 //	tier       what requests feel                                       from tier
 //	1 clamp    an answer has at most Output tokens                      1 on
-//	2 context  an input has at most Input tokens                        2 on
+//	2 context  an input that would wait has at most Input tokens        2 on
 //	3 defer    batch waits                                              3 on
 //	4 smaller  a smaller model, for those who consent; others are       4 on
 //	           refused if they would wait for long, and offered the

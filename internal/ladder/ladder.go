@@ -216,6 +216,9 @@ func (l *Ladder) Acting() Rung {
 // Would is the rung on which the ladder stands, felt or not.
 func (l *Ladder) Would() Rung { return l.rung }
 
+// Held reports whether an operator's pin keeps the ladder where it is.
+func (l *Ladder) Held() bool { return l.pin != nil }
+
 // Pinned reports whether a pin is in force already: one that was given at the same moment, by
 // the same author, for the same tier.
 func (l *Ladder) Pinned(p *Pin) bool {

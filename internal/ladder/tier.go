@@ -14,7 +14,7 @@ type Tier uint8
 const (
 	None    Tier = iota // all is served as it was asked for
 	Clamp               // answers are bounded
-	Context             // long inputs are refused, or go to a pool that is not degraded
+	Context             // long inputs that would wait are refused, or go to a pool that is not degraded
 	Defer               // batch waits
 	Smaller             // a smaller model serves those who consent; others, who would wait, are offered the asynchronous path
 	Shed                // batch is refused, then standard, then what is beyond the share of interactive

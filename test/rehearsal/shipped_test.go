@@ -10,7 +10,7 @@ import (
 )
 
 // wanted are the scenarios that must ship.
-var wanted = []string{"noisy-tenant", "quarter-fleet-loss", "retry-wave", "contract-tenant", "harbor", "code-bursts", "long-documents", "affinity-conversation", "affinity-synthetic", "regional-failover", "hedge", "everything-at-once"}
+var wanted = []string{"noisy-tenant", "quarter-fleet-loss", "retry-wave", "contract-tenant", "harbor", "code-bursts", "long-documents", "affinity-conversation", "affinity-synthetic", "regional-failover", "hedge", "everything-at-once", "all-long"}
 
 func TestShippedScenarios(t *testing.T) {
 	long(t)
