@@ -105,6 +105,7 @@ var anthropicCarries = map[Feature]carriage{
 	FeatureDocument:     {Kept, "a PDF as `document`, its `filename` as title", ""},
 	FeatureFile:         {Refused, "names a file at another provider", "send its bytes as file_data"},
 	FeatureAudioInput:   {Refused, "is audio, which this dialect cannot take", "send its transcript"},
+	FeatureAudioOther:   {Refused, "is audio, which this dialect cannot take", "send its transcript"},
 	FeatureSearchResult: {Refused, "is a part that this dialect does not have", "send it as a text, or " + ownDialect},
 
 	FeatureCall:        {Kept, "`arguments` as the object `input`; an id with other characters than letters, digits, - and _ is replaced by its hash, in the result too", ""},

@@ -18,19 +18,22 @@ func (s Stop) cutsOff() bool {
 // settle makes the arguments of calls objects, for clients whose dialect has them as such.
 // Where the answer was cut off in the middle of some, they are what has come whole of
 // them, as clients of such a dialect read the fragments of a stream.
-func (a *Answer) settle(to *codec) error {
-	for i := range a.Parts {
-		c := &a.Parts[i].Call
-		if a.Parts[i].Kind != CallPart || !to.objects || object(c.Arguments) {
-			continue
+func (a *Answer) settle(to *codec) (err error) {
+	a.each(func(_ int, parts []Part, s Stop) {
+		for i := range parts {
+			c := &parts[i].Call
+			if parts[i].Kind != CallPart || !to.objects || object(c.Arguments) {
+				continue
+			}
+			args, ok := objectOf(c.Arguments, s)
+			if !ok {
+				err = uncarried("arguments of a tool call that are no JSON object")
+				return
+			}
+			c.Arguments = args
 		}
-		args, ok := objectOf(c.Arguments, a.Stop)
-		if !ok {
-			return uncarried("arguments of a tool call that are no JSON object")
-		}
-		c.Arguments = args
-	}
-	return nil
+	})
+	return err
 }
 
 // objectOf is arguments as an object; not ok if they are none and were not cut off.

@@ -33,6 +33,7 @@ var bedrockCarries = map[Feature]carriage{
 	FeatureCitations:       {Refused, "asks for citations, which are not carried from this dialect", ownDialect},
 	FeatureFile:            {Refused, "names a file at another provider", "send its bytes"},
 	FeatureAudioInput:      {Refused, "is audio, which is not carried to this dialect", "send its transcript"},
+	FeatureAudioOther:      {Refused, "is audio, which is not carried to this dialect", "send its transcript"},
 	FeatureSearchResult:    {Refused, "is a part that this dialect does not have, or of a kind that it does not take", "send it as a text, or " + ownDialect},
 
 	FeatureCall:         {Kept, "as `toolUse`; an id that is longer than 64 or has other characters than letters, digits, - and _ is replaced by its hash, in the result too", ""},

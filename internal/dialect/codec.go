@@ -13,6 +13,7 @@ type codec struct {
 	bounded bool           // its requests must bound their output
 	objects bool           // its answers have the arguments of calls as objects, and not as texts
 	signs   string         // the mark of what its backends sign of their reasoning; empty if they sign nothing that they take back
+	several bool           // it tells several answers to one request
 
 	parseRequest func(body []byte) (*Request, error)
 	emitRequest  func(b []byte, r *Request, rep *reporter) []byte

@@ -134,8 +134,18 @@ func (p couple) answers(t *testing.T) (out []body) {
 		a := genAnswer(p.backend).Draw(t, "answer")
 		return given{a, p.backend.sent(t, a)}
 	})
-	for i := range 20 {
+	many := rapid.Custom(func(t *rapid.T) given {
+		a := genSeveral(p.backend).Draw(t, "answers")
+		return given{a, interleaved(t, p.backend, a)}
+	})
+	for i := range 26 {
 		g, name := of.Example(i), fmt.Sprintf("%v, answer %d", p, i)
+		if i >= 20 {
+			if !slices.Contains(told, from) || !slices.Contains(told, to) {
+				break
+			}
+			g, name = many.Example(i), fmt.Sprintf("%v, answers %d", p, i)
+		}
 		o := StreamOptions{Told: true, Now: made, ID: "id1", Model: "m"}
 		stream, err := run(from, to, bytes.NewReader(g.stream), o, false)
 		if err != nil {

@@ -24,6 +24,7 @@ const (
 // Event is one event of a stream, in no dialect.
 type Event struct {
 	Kind    EventKind
+	Nth     int // which of several answers it is of, from 0
 	Index   int // of a tool call among the calls of the answer
 	ID      string
 	Name    string
@@ -61,6 +62,7 @@ type Answer struct {
 	Created int64 // seconds since 1970; 0 if it is not told
 	Parts   []Part
 	Stop    Stop
+	Others  []Said // further answers, where several were asked for
 	Usage   sluice.Usage
 	Echo    []byte // of the request: see Translation
 }

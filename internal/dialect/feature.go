@@ -25,6 +25,7 @@ const (
 	FeatureCitations       Feature = "citations"
 	FeatureFile            Feature = "file by id"
 	FeatureAudioInput      Feature = "audio in the input"
+	FeatureAudioOther      Feature = "audio in other forms, by URL or elsewhere"
 	FeatureVideo           Feature = "video in the input"
 	FeatureSearchResult    Feature = "search results and other blocks"
 
@@ -74,6 +75,7 @@ const (
 	FeatureStops       Feature = "more stop sequences than some dialects take"
 	FeatureBlankStop   Feature = "stop sequences of white space"
 	FeatureChoices     Feature = "several answers"
+	FeatureManyChoices Feature = "more than eight answers"
 	FeatureLogprobs    Feature = "log probabilities"
 
 	FeatureSchema     Feature = "JSON by a schema"

@@ -4,11 +4,11 @@ import "sluice/internal/wire"
 
 // gemini is Google's Gemini dialect.
 var gemini = codec{
-	dialect: wire.Gemini, op: wire.GenerateContent, title: "Gemini", signs: geminiMark,
+	dialect: wire.Gemini, op: wire.GenerateContent, title: "Gemini", signs: geminiMark, several: true,
 	objects:      true,
 	parseRequest: parseGeminiRequest, emitRequest: emitGeminiRequest,
 	parseAnswer: parseGeminiAnswer, emitAnswer: emitGeminiAnswer,
-	newReader: func(o *StreamOptions) reader { return &geminiReader{g: geminiPieces{request: o.ID}} },
+	newReader: func(o *StreamOptions) reader { return &geminiReader{o: o} },
 	newWriter: func(o *StreamOptions) writer { return &geminiWriter{o: o} },
 	unread:    asUnread("promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "totalTokenCount", "cachedContentTokenCount", "tokenCount"),
 	path:      geminiPath, names: geminiNames,
@@ -74,7 +74,8 @@ var geminiFields = []field{
 	{FeatureDocumentText, "`inlineData` of plain text"},
 	{FeatureDocumentURL, "`fileData` of a document on the web"},
 	{FeatureFile, "`fileData` of a stored file"},
-	{FeatureAudioInput, "`inlineData`, `fileData` of sound"},
+	{FeatureAudioInput, "`inlineData` of WAV or MP3 of the user's"},
+	{FeatureAudioOther, "`inlineData` of other sound, `fileData` of sound, `audioTimestamp`"},
 	{FeatureVideo, "`inlineData`, `fileData` of video, `videoMetadata`"},
 	{FeatureSearchResult, "other kinds of parts: code and tools that the provider ran"},
 	{FeatureCall, "`functionCall`"},
@@ -175,7 +176,8 @@ var geminiCarries = map[Feature]carriage{
 	FeatureDocumentContext: {Dropped, "has no place in this dialect", "write it into a text"},
 	FeatureCitations:       {Refused, "asks for citations, which this dialect does not have", ownDialect},
 	FeatureFile:            {Refused, "names a file at another provider", "send its bytes"},
-	FeatureAudioInput:      {Refused, "is audio, which is not put into this dialect", "send its transcript, or " + ownDialect},
+	FeatureAudioInput:      {Kept, "as `inlineData`, `audio/wav` or `audio/mp3`", ""},
+	FeatureAudioOther:      {Refused, "is audio in a form that is not translated", "send its bytes as wav or mp3 in a message of the user"},
 	FeatureSearchResult:    {Refused, "is a part that this dialect does not have", "send it as a text, or " + ownDialect},
 
 	FeatureCall:         {Kept, "as `functionCall`, its arguments as the object `args`", ""},
@@ -217,7 +219,8 @@ var geminiCarries = map[Feature]carriage{
 	FeatureStop:        {Kept, "as `stopSequences`", ""},
 	FeatureStops:       {Refused, "are more stop sequences than the five that this dialect takes", "name five at most"},
 	FeatureBlankStop:   {fate: Kept},
-	FeatureChoices:     {Refused, "asks for several answers, and one is given", "ask for one, several times"},
+	FeatureChoices:     {Kept, "as `candidateCount`", ""},
+	FeatureManyChoices: {Refused, "asks for more answers than the eight that this dialect gives", "ask for eight at most"},
 	FeatureLogprobs:    {Kept, "as `responseLogprobs` and `logprobs`; answers have no numbers of tokens", ""},
 
 	FeatureSchema:     {Kept, "as `responseJsonSchema`, which knows a part of JSON Schema", ""},

@@ -161,16 +161,27 @@ func parseGeminiAnswer(body []byte, o *StreamOptions) (*Answer, error) {
 		a.Stop.Reason = StopRefusal
 		return a, nil
 	}
-	if len(in.Candidates) != 1 {
-		return nil, uncarried(fmt.Sprintf("%d candidates", len(in.Candidates)))
+	if n := len(in.Candidates); n == 0 || n > maxAnswers {
+		return nil, uncarried(fmt.Sprintf("%d candidates", n))
 	}
-	c := &in.Candidates[0]
-	g := geminiPieces{request: o.ID}
-	var err error
+	inOrder(in.Candidates, func(c *geminiCandidate) int64 { return int64(c.Index) })
+	for i := range in.Candidates {
+		s, err := in.Candidates[i].said(answerID(o.ID, i))
+		if err != nil {
+			return nil, err
+		}
+		a.add(i, s)
+	}
+	return a, nil
+}
+
+// said is what a candidate says; id is what ids of its calls are made of.
+func (c *geminiCandidate) said(id string) (a Said, err error) {
+	g := geminiPieces{request: id}
 	for i := range c.Content.Parts {
 		n := len(a.Parts)
 		if a.Parts, err = g.add(a.Parts, &c.Content.Parts[i]); err != nil {
-			return nil, err
+			return a, err
 		}
 		if n > 0 && n < len(a.Parts) && a.Parts[n].Kind == ReasoningPart && a.Parts[n-1].Kind == ReasoningPart && a.Parts[n-1].Signature == "" {
 			a.Parts[n-1].Text += a.Parts[n].Text // thoughts up to one that is signed are one
@@ -190,18 +201,25 @@ func parseGeminiAnswer(body []byte, o *StreamOptions) (*Answer, error) {
 
 // emitGeminiAnswer appends an answer.
 func emitGeminiAnswer(b []byte, a *Answer) []byte {
-	b = append(key(append(b, '{'), "candidates"), `[{"content":{"parts":[`...)
+	b = append(key(append(b, '{'), "candidates"), '[')
+	a.each(func(nth int, parts []Part, s Stop) { b = geminiSaid(b, nth, parts, s) })
+	b = append(b, ']')
+	return append(geminiEnd(b, &a.Usage, a.Model, a.ID), '}')
+}
+
+// geminiSaid appends one candidate.
+func geminiSaid(b []byte, nth int, parts []Part, s Stop) []byte {
+	b = append(sep(b), `{"content":{"parts":[`...)
 	var logprobs []Logprob
 	var mean likelihood
-	for i := range a.Parts {
-		b = geminiAnswerPart(b, &a.Parts[i])
-		logprobs = append(logprobs, a.Parts[i].Logprobs...)
+	for i := range parts {
+		b = geminiAnswerPart(b, &parts[i])
+		logprobs = append(logprobs, parts[i].Logprobs...)
 	}
 	mean.add(logprobs)
 	b = append(b, `],"role":"model"}`...)
-	b = pair(b, "finishReason", geminiFinish(a.Stop.Reason))
-	b = append(figure(mean.append(geminiLikely(b, logprobs)), "index", 0), "}]"...)
-	return append(geminiEnd(b, &a.Usage, a.Model, a.ID), '}')
+	b = pair(b, "finishReason", geminiFinish(s.Reason))
+	return append(figure(mean.append(geminiLikely(b, logprobs)), "index", int64(nth)), '}')
 }
 
 // geminiAnswerPart appends a part of an answer. What others have signed is marked, so

@@ -1,6 +1,12 @@
 package dialect
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
+
+// maxCandidates is the most answers that the dialect gives to one request.
+const maxCandidates = 8
 
 func (e *geminiEmitter) tools() {
 	r, strict := e.r, false
@@ -93,6 +99,11 @@ func (e *geminiEmitter) config() {
 		switch a := &r.Asks[i]; a.Feature {
 		case FeatureSeed:
 			e.raw("seed", a.Value)
+		case FeatureChoices:
+			if n, err := strconv.Atoi(string(a.Value)); err != nil || n > maxCandidates {
+				e.rep.tell(FeatureManyChoices, a.Path)
+			}
+			e.raw("candidateCount", a.Value)
 		case FeaturePenalty:
 			if name := penalty(a.Path); name != "" {
 				e.raw(name, a.Value)

@@ -64,6 +64,7 @@ type openCall struct{ id, name string }
 type geminiTurns struct {
 	r    *Request
 	open []openCall
+	role Role // of the content that is read
 }
 
 func (t *geminiTurns) read(contents []geminiContent) {
@@ -78,6 +79,7 @@ func (t *geminiTurns) read(contents []geminiContent) {
 		default:
 			t.r.ask(FeatureUnknown, geminiPath(at, "role"), nil)
 		}
+		t.role = m.Role
 		t.r.unknown(geminiPath(at, ""), c.Rest)
 		last := t.streamed(&m)
 		for j := range c.Parts {
@@ -130,6 +132,9 @@ func (t *geminiTurns) part(out []Part, p *geminiPart, at place) []Part {
 	case p.Inline != nil:
 		r.unknown(geminiPath(at, "inlineData"), p.Inline.Rest)
 		if media, ok := p.Inline.read(r, at); ok {
+			if media.Kind == AudioPart && t.role == Assistant {
+				r.ask(FeatureAudioOther, geminiPath(at, "inlineData"), nil)
+			}
 			return append(out, media)
 		}
 	case p.File != nil:
@@ -269,8 +274,11 @@ func (b *geminiBlob) read(r *Request, at place) (Part, bool) {
 			return Part{Kind: CitedTextPart, Text: string(said), Media: Media{Title: b.Name}, at: at}, true
 		}
 		r.ask(FeatureUnknown, geminiPath(at, "inlineData.data"), nil)
-	case major == "audio":
+	case major == "audio" && audioFormat(kind) != "" && at.message >= 0 && at.inner < 0:
 		r.ask(FeatureAudioInput, geminiPath(at, "inlineData"), nil)
+		return Part{Kind: AudioPart, Media: Media{Type: kind, Data: data}, at: at}, true
+	case major == "audio":
+		r.ask(FeatureAudioOther, geminiPath(at, "inlineData"), nil)
 	case major == "video":
 		r.ask(FeatureVideo, geminiPath(at, "inlineData"), nil)
 	default:
@@ -294,7 +302,7 @@ func (f *geminiFile) read(r *Request, at place) (Part, bool) {
 	case major == "video" || major == "":
 		r.ask(FeatureVideo, geminiPath(at, "fileData"), nil)
 	case major == "audio":
-		r.ask(FeatureAudioInput, geminiPath(at, "fileData"), nil)
+		r.ask(FeatureAudioOther, geminiPath(at, "fileData"), nil)
 	case kind == "application/pdf":
 		return Part{Kind: DocumentPart, Media: Media{Type: kind, URL: f.URI, Title: f.Name}, at: at}, true
 	default:

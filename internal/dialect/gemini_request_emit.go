@@ -291,7 +291,7 @@ func (e *geminiEmitter) part(p *Part) {
 	e.cached(p)
 	switch m := &p.Media; {
 	case m.URL != "": // it is refused already
-	case p.Kind == ImagePart, p.Kind == DocumentPart:
+	case p.Kind == ImagePart, p.Kind == DocumentPart, p.Kind == AudioPart:
 		e.inline(m.Type, m.Data, m.Title)
 	case p.Kind == CitedTextPart:
 		e.inline("text/plain", base64.StdEncoding.EncodeToString([]byte(p.Text)), m.Title)

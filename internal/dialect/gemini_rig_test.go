@@ -225,6 +225,7 @@ var geminiTells = map[Feature]tells{
 	FeatureDocumentURL:   {"contents[0].parts[0].fileData.fileUri", asks(`{"fileData":{"mimeType":"application/pdf","fileUri":"https://a/b.pdf"}}`), nil},
 	FeatureFile:          {"contents[0].parts[0].fileData.fileUri", asks(`{"fileData":{"mimeType":"image/png","fileUri":"https://generativelanguage.googleapis.com/v1beta/files/x"}}`), nil},
 	FeatureAudioInput:    {"contents[0].parts[0].inlineData", asks(`{"inlineData":{"mimeType":"audio/wav","data":"AAAA"}}`), nil},
+	FeatureAudioOther:    {"contents[0].parts[0].inlineData", asks(`{"inlineData":{"mimeType":"audio/flac","data":"AAAA"}}`), nil},
 	FeatureVideo:         {"contents[0].parts[0].fileData", asks(`{"fileData":{"fileUri":"https://www.youtube.com/watch?v=x"}}`), nil},
 	FeatureSearchResult:  {"contents[1].parts[0].executableCode", answered + `{"executableCode":{"language":"PYTHON","code":"1"}}` + thenUser, nil},
 	FeatureCall:          {"", ran(callF, resultF), nil},

@@ -5,7 +5,13 @@ import "github.com/go-json-experiment/json"
 // geminiReader reads the events of an answer. Parts come in pieces of text, and calls
 // whole.
 type geminiReader struct {
-	begun  bool
+	o     *StreamOptions
+	begun bool
+	turns turns[geminiTurn]
+}
+
+// geminiTurn is what is known of one candidate.
+type geminiTurn struct {
 	g      geminiPieces
 	parts  []Part
 	thinks bool      // the last part was a thought that may go on
@@ -24,31 +30,40 @@ func (r *geminiReader) read(out []Event, data []byte) ([]Event, error) {
 		r.begun = true
 		out = append(out, Event{Kind: EventStart, ID: a.ID, Name: a.Model})
 	}
-	if len(a.Candidates) > 1 || len(a.Candidates) == 1 && a.Candidates[0].Index != 0 {
-		return out, uncarried("several candidates")
-	}
 	if a.blocked() && len(a.Candidates) == 0 {
 		return append(out, Event{Kind: EventStop, Stop: Stop{Reason: StopRefusal}}), nil
 	}
 	for i := range a.Candidates {
 		c := &a.Candidates[i]
+		if c.Index < 0 || c.Index >= maxAnswers {
+			return out, uncarried("more answers than can be asked for")
+		}
+		t, from := r.turns.at(c.Index), len(out)
+		t.g.request = answerID(r.o.ID, c.Index)
 		var err error
-		if out, err = r.content(out, c); err != nil {
+		if out, err = t.read(out, c); err != nil {
 			return out, err
 		}
-		s, ok, err := c.stopped(r.g.calls > 0)
-		if err != nil {
-			return out, err
-		}
-		if ok {
-			out = append(r.overdue(r.thought(out)), Event{Kind: EventStop, Stop: s})
-		}
+		nthAnswer(out[from:], c.Index)
 	}
 	return out, nil
 }
 
+// read tells what an event has of a candidate.
+func (r *geminiTurn) read(out []Event, c *geminiCandidate) ([]Event, error) {
+	out, err := r.content(out, c)
+	if err != nil {
+		return out, err
+	}
+	s, ok, err := c.stopped(r.g.calls > 0)
+	if err == nil && ok {
+		out = append(r.overdue(r.thought(out)), Event{Kind: EventStop, Stop: s})
+	}
+	return out, err
+}
+
 // content tells the parts of an event.
-func (r *geminiReader) content(out []Event, c *geminiCandidate) ([]Event, error) {
+func (r *geminiTurn) content(out []Event, c *geminiCandidate) ([]Event, error) {
 	from := len(out)
 	for i := range c.Content.Parts {
 		var err error
@@ -72,7 +87,7 @@ func (r *geminiReader) content(out []Event, c *geminiCandidate) ([]Event, error)
 }
 
 // overdue tells log probabilities whose text has not come.
-func (r *geminiReader) overdue(out []Event) []Event {
+func (r *geminiTurn) overdue(out []Event) []Event {
 	if len(r.early) > 0 {
 		out = append(out, Event{Kind: EventText, Logprobs: r.early})
 	}
@@ -81,7 +96,7 @@ func (r *geminiReader) overdue(out []Event) []Event {
 }
 
 // part tells one part; call is its index among the calls of the answer if it is one.
-func (r *geminiReader) part(out []Event, p *Part, call int) []Event {
+func (r *geminiTurn) part(out []Event, p *Part, call int) []Event {
 	if p.Kind == ReasoningPart {
 		r.thinks = true
 		out = texted(out, EventReasoning, p.Text)
@@ -105,7 +120,7 @@ func (r *geminiReader) part(out []Event, p *Part, call int) []Event {
 }
 
 // thought ends the reasoning that went before, which has no signature.
-func (r *geminiReader) thought(out []Event) []Event {
+func (r *geminiTurn) thought(out []Event) []Event {
 	if !r.thinks {
 		return out
 	}
@@ -113,4 +128,13 @@ func (r *geminiReader) thought(out []Event) []Event {
 	return append(out, Event{Kind: EventSignature})
 }
 
-func (r *geminiReader) end(out []Event) []Event { return r.thought(out) }
+func (r *geminiReader) end(out []Event) []Event {
+	for nth, t := range r.turns {
+		if t != nil {
+			from := len(out)
+			out = t.thought(out)
+			nthAnswer(out[from:], nth)
+		}
+	}
+	return out
+}

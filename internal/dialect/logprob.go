@@ -211,3 +211,12 @@ func (p *Logprob) gemini(b []byte) []byte {
 	b = pair(append(sep(b), '{'), "token", p.Token)
 	return append(append(key(b, "logProbability"), p.figure()...), '}')
 }
+
+// openaiLogprobs appends the log probabilities of a choice.
+func openaiLogprobs(b []byte, list []Logprob) []byte {
+	if len(list) == 0 {
+		return append(b, `,"logprobs":null`...)
+	}
+	b = append(key(b, "logprobs"), `{"content":`...)
+	return append(appendLogprobs(b, list, true), `,"refusal":null}`...)
+}

@@ -40,6 +40,7 @@ var openaiTells = map[Feature]tells{
 	FeatureDocument:     {"", `{"model":"m","messages":[{"role":"user","content":[{"type":"file","file":{"filename":"a.pdf","file_data":"data:application/pdf;base64,AAAA"}}]}]}`, nil},
 	FeatureFile:         {"messages[0].content[0].file.file_id", `{"model":"m","messages":[{"role":"user","content":[{"type":"file","file":{"file_id":"file-1"}}]}]}`, nil},
 	FeatureAudioInput:   {"messages[0].content[0]", `{"model":"m","messages":[{"role":"user","content":[{"type":"input_audio","input_audio":{"data":"AAAA","format":"wav"}}]}]}`, nil},
+	FeatureAudioOther:   {"messages[0].content[0].input_audio", `{"model":"m","messages":[{"role":"user","content":[{"type":"input_audio","input_audio":{"data":"AAAA","format":"flac"}}]}]}`, nil},
 	FeatureSearchResult: {"messages[0].content[0]", `{"model":"m","messages":[{"role":"user","content":[{"type":"video_url","video_url":{"url":"https://a/b"}}]}]}`, nil},
 	FeatureCall:         {"", `{"model":"m","messages":[{"role":"user","content":"x"},{"role":"assistant","content":null,"tool_calls":[{"id":"c 1","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c 1","content":"r"}]}`, nil},
 	FeatureArguments:    {"messages[1].tool_calls[0].function.arguments", `{"model":"m","messages":[{"role":"user","content":"x"},{"role":"assistant","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{\"a\":"}}]},{"role":"tool","tool_call_id":"c","content":"r"}]}`, nil},
@@ -74,6 +75,7 @@ var openaiTells = map[Feature]tells{
 	FeatureStops:        {"stop", chat + `,"stop":["a","b","c","d","e","f"]}`, nil},
 	FeatureBlankStop:    {"stop[1]", chat + `,"stop":["a","\n"]}`, nil},
 	FeatureChoices:      {"n", chat + `,"n":2}`, nil},
+	FeatureManyChoices:  {"n", chat + `,"n":9}`, nil},
 	FeatureLogprobs:     {"logprobs", chat + `,"logprobs":true}`, nil},
 	FeatureSchema:       {"", chat + `,"response_format":{"type":"json_schema","json_schema":{"name":"n","strict":true,"schema":{"type":"object"}}}}`, nil},
 	FeatureObject:       {"response_format", chat + `,"response_format":{"type":"json_object"}}`, nil},
@@ -235,9 +237,9 @@ func TestEveryFieldMeetsItsFate(t *testing.T) {
 // Nothing that changes cost, safety, determinism or structure is merely told of.
 func TestWhatMattersIsRefused(t *testing.T) {
 	for _, f := range []Feature{
-		FeatureSeed, FeatureChoices, FeatureLogprobs, FeatureLogitBias, FeaturePenalty, FeatureSampling, FeatureHot, FeatureObject, FeatureGrammar,
+		FeatureSeed, FeatureChoices, FeatureManyChoices, FeatureLogprobs, FeatureLogitBias, FeaturePenalty, FeatureSampling, FeatureHot, FeatureObject, FeatureGrammar,
 		FeatureCustomTool, FeatureServerTool, FeatureAllowedTools, FeatureBlankStop, FeatureTier, FeatureGeo, FeatureStore, FeatureModeration,
-		FeatureWebSearch, FeatureAudio, FeatureAudioInput, FeatureFile, FeatureCitations, FeaturePrefill, FeatureContainer, FeatureContext, FeatureWarm, FeatureUnknown,
+		FeatureWebSearch, FeatureAudio, FeatureAudioInput, FeatureAudioOther, FeatureFile, FeatureCitations, FeaturePrefill, FeatureContainer, FeatureContext, FeatureWarm, FeatureUnknown,
 	} {
 		for _, c := range codecs {
 			if got := c.carriage(&codec{}, f); got.fate != Refused && got.fate != Kept {

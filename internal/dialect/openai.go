@@ -5,6 +5,7 @@ import "sluice/internal/wire"
 // openai is the OpenAI chat dialect.
 var openai = codec{
 	dialect: wire.OpenAI, op: wire.Chat, title: "OpenAI chat",
+	several:      true,
 	parseRequest: parseOpenAIRequest, emitRequest: emitOpenAIRequest,
 	parseAnswer: parseOpenAIAnswer, emitAnswer: emitOpenAIAnswer,
 	newReader: func(o *StreamOptions) reader { return &openaiReader{o: o} },
@@ -23,7 +24,10 @@ var openaiNames = map[Feature]string{
 }
 
 // openaiElsewhere is what becomes of what some other dialects alone do not take.
-var openaiElsewhere = map[Feature]carriage{FeatureOrphan: {fate: Kept}, FeatureUndeclared: {fate: Kept}, FeatureStops: {fate: Kept}}
+var openaiElsewhere = map[Feature]carriage{
+	FeatureManyChoices: {Refused, "asks for several answers, and this dialect gives one", "ask for one, several times"},
+	FeatureOrphan:      {fate: Kept}, FeatureUndeclared: {fate: Kept}, FeatureStops: {fate: Kept},
+}
 
 // openaiFields is what its clients can ask for.
 var openaiFields = []field{
@@ -39,7 +43,8 @@ var openaiFields = []field{
 	{FeatureImageDetail, "`image_url.detail` but `auto`"},
 	{FeatureDocument, "`file.file_data`"},
 	{FeatureFile, "`file.file_id`"},
-	{FeatureAudioInput, "`input_audio`"},
+	{FeatureAudioInput, "`input_audio`: wav or mp3"},
+	{FeatureAudioOther, "`input_audio` of another format, or not the user's"},
 	{FeatureSearchResult, "other kinds of parts"},
 	{FeatureCall, "`messages[].tool_calls`"},
 	{FeatureArguments, "`function.arguments`: no object"},
@@ -74,6 +79,7 @@ var openaiFields = []field{
 	{FeatureStops, "`stop`: more than four"},
 	{FeatureBlankStop, "`stop` of white space"},
 	{FeatureChoices, "`n` above 1"},
+	{FeatureManyChoices, "`n` above 8"},
 	{FeatureLogprobs, "`logprobs`, `top_logprobs`"},
 	{FeatureSchema, "`response_format`: json_schema"},
 	{FeatureObject, "`response_format`: json_object"},
@@ -113,7 +119,8 @@ var openaiCarries = map[Feature]carriage{
 	FeatureImage:           {Kept, "base64 as a `data:` URL", ""},
 	FeatureImageURL:        {fate: Kept},
 	FeatureImageDetail:     {fate: Kept},
-	FeatureAudioInput:      {Refused, "is audio in a form that is not translated", "send its transcript"},
+	FeatureAudioInput:      {Kept, "WAV and MP3, as `input_audio`", ""},
+	FeatureAudioOther:      {Refused, "is audio in a form that is not translated", "send its bytes as WAV or MP3 in a turn of the user"},
 	FeatureDocument:        {Kept, "as `file.file_data`, its title as `filename`", ""},
 	FeatureDocumentURL:     byItsBytes,
 	FeatureDocumentText:    {Approximately, "becomes a text: its title goes before it", "send it as a text"},
@@ -153,7 +160,7 @@ var openaiCarries = map[Feature]carriage{
 	FeatureBlankStop:   {fate: Kept},
 	FeatureSeed:        {Kept, "as `seed`", ""},
 	FeaturePenalty:     {Kept, "as `presence_penalty` and `frequency_penalty`", ""},
-	FeatureChoices:     {Refused, "asks for several answers, and one is given", "ask for one, several times"},
+	FeatureChoices:     {Kept, "as `n`", ""},
 	FeatureStop:        {Kept, "as `stop`", ""},
 
 	FeatureSchema:     {Kept, "strict, under the name `response`", ""},

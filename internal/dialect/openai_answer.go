@@ -179,15 +179,27 @@ func parseOpenAIAnswer(body []byte, o *StreamOptions) (*Answer, error) {
 	if err := json.Unmarshal(body, &in, lenient); err != nil {
 		return nil, err
 	}
-	if len(in.Choices) != 1 {
-		return nil, uncarried(fmt.Sprintf("%d choices", len(in.Choices)))
-	}
-	c := &in.Choices[0]
-	m := &c.Message
-	if err := m.strange(); err != nil {
-		return nil, err
+	if n := len(in.Choices); n == 0 || n > maxAnswers {
+		return nil, uncarried(fmt.Sprintf("%d choices", n))
 	}
 	a := &Answer{ID: in.ID, Model: in.Model, Created: in.Created}
+	inOrder(in.Choices, func(c *openaiChoice) int64 { return c.Index })
+	for i := range in.Choices {
+		s, err := in.Choices[i].said(answerID(o.ID, i))
+		if err != nil {
+			return nil, err
+		}
+		a.add(i, s)
+	}
+	return a, nil
+}
+
+// said is what a choice says; id is what ids of its calls are made of.
+func (c *openaiChoice) said(id string) (a Said, err error) {
+	m := &c.Message
+	if err := m.strange(); err != nil {
+		return a, err
+	}
 	a.Parts = m.said(nil)
 	if list := c.Logprobs.Content; len(list) > 0 && !spread(a.Parts, list) {
 		a.Parts = append(a.Parts, Part{Kind: TextPart, Logprobs: list})
@@ -198,9 +210,8 @@ func parseOpenAIAnswer(body []byte, o *StreamOptions) (*Answer, error) {
 		if args == "" {
 			args = "{}"
 		}
-		a.Parts = append(a.Parts, Part{Kind: CallPart, Call: Call{callID(k.ID, o.ID, i), k.Function.Name, args}})
+		a.Parts = append(a.Parts, Part{Kind: CallPart, Call: Call{callID(k.ID, id, i), k.Function.Name, args}})
 	}
-	var err error
 	a.Stop, err = c.stop(len(m.ToolCalls) > 0, refuses(a.Parts))
 	return a, err
 }
@@ -241,12 +252,21 @@ func (c *openaiChoice) stop(called, refused bool) (Stop, error) {
 func emitOpenAIAnswer(b []byte, a *Answer) []byte {
 	b = append(b, '{')
 	b = openaiHead(b, a.ID, "chat.completion", a.Created, a.Model)
-	b = append(key(b, "choices"), `[{"index":0,"message":{"role":"assistant"`...)
+	b = append(key(b, "choices"), '[')
+	a.each(func(nth int, parts []Part, s Stop) { b = openaiChoiceOf(b, nth, parts, s) })
+	b = append(b, ']')
+	b = openaiUsage(key(b, "usage"), &a.Usage)
+	return append(b, '}')
+}
+
+// openaiChoiceOf appends one choice.
+func openaiChoiceOf(b []byte, nth int, parts []Part, s Stop) []byte {
+	b = append(key(figure(append(sep(b), '{'), "index", int64(nth)), "message"), `{"role":"assistant"`...)
 	var content, refusal, thought strings.Builder
 	said := false
 	var logprobs []Logprob
-	for i := range a.Parts {
-		switch p := &a.Parts[i]; p.Kind {
+	for i := range parts {
+		switch p := &parts[i]; p.Kind {
 		case TextPart:
 			said = said || p.Text != ""
 			content.WriteString(p.Text)
@@ -257,7 +277,7 @@ func emitOpenAIAnswer(b []byte, a *Answer) []byte {
 			thought.WriteString(p.Text)
 		}
 	}
-	if said || !hasCalls(a.Parts) {
+	if said || !hasCalls(parts) {
 		b = pair(b, "content", content.String())
 	} else {
 		b = append(key(b, "content"), "null"...)
@@ -270,22 +290,11 @@ func emitOpenAIAnswer(b []byte, a *Answer) []byte {
 	if thought.Len() > 0 {
 		b = pair(b, "reasoning_content", thought.String())
 	}
-	b = openaiDetails(b, a.Parts)
-	b = openaiCalls(b, a.Parts)
+	b = openaiDetails(b, parts)
+	b = openaiCalls(b, parts)
 	b = openaiLogprobs(append(b, '}'), logprobs)
-	b = openaiEnd(b, a.Stop, refusal.Len() > 0)
-	b = append(b, "}]"...)
-	b = openaiUsage(key(b, "usage"), &a.Usage)
+	b = openaiEnd(b, s, refusal.Len() > 0)
 	return append(b, '}')
-}
-
-// openaiLogprobs appends the log probabilities of a choice.
-func openaiLogprobs(b []byte, list []Logprob) []byte {
-	if len(list) == 0 {
-		return append(b, `,"logprobs":null`...)
-	}
-	b = append(key(b, "logprobs"), `{"content":`...)
-	return append(appendLogprobs(b, list, true), `,"refusal":null}`...)
 }
 
 func refuses(parts []Part) bool {

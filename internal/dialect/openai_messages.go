@@ -216,6 +216,10 @@ func (m *openaiMessage) parts(r *Request, i int) (out []Part, plain bool) {
 		p := &m.Content.parts[j]
 		at := place{i, j, -1}
 		read, ok := p.read(r, at)
+		if ok && read.Kind == AudioPart && m.Role != "user" {
+			r.ask(FeatureAudioOther, at.inMessages("input_audio"), nil)
+			ok = false
+		}
 		if !ok {
 			continue
 		}
@@ -260,7 +264,7 @@ func (p *openaiPart) read(r *Request, at place) (Part, bool) {
 			r.ask(FeatureSearchResult, at.inMessages("file.file_data"), nil)
 		}
 	case p.Type == "input_audio":
-		r.ask(FeatureAudioInput, at.inMessages(""), nil)
+		return heard(r, at, p.Audio)
 	default:
 		r.ask(FeatureSearchResult, at.inMessages(""), nil)
 	}

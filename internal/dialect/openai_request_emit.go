@@ -56,6 +56,8 @@ func (e *openaiEmitter) asked() {
 		switch a := &e.r.Asks[i]; a.Feature {
 		case FeatureSeed:
 			e.raw("seed", a.Value)
+		case FeatureChoices:
+			e.raw("n", a.Value)
 		case FeaturePenalty:
 			if strings.HasSuffix(a.Path, "frequencyPenalty") {
 				e.raw("frequency_penalty", a.Value)
@@ -281,6 +283,9 @@ func (e *openaiEmitter) part(p *Part) {
 		}
 		e.b = pair(append(key(pair(e.b, "type", "file"), "file"), '{'), "filename", name)
 		e.b = append(pair(e.b, "file_data", "data:"+m.Type+";base64,"+m.Data), '}')
+	case AudioPart:
+		e.b = pair(append(key(pair(e.b, "type", "input_audio"), "input_audio"), '{'), "data", m.Data)
+		e.b = append(pair(e.b, "format", audioFormat(m.Type)), '}')
 	case RefusalPart:
 		e.b = pair(pair(e.b, "type", "refusal"), "refusal", p.Text)
 	case CitedTextPart:

@@ -6,12 +6,17 @@ import (
 
 // openaiReader reads the chunks of a chat completion.
 type openaiReader struct {
-	o       *StreamOptions
-	begun   bool
+	o     *StreamOptions
+	begun bool
+	turns turns[openaiTurn]
+}
+
+// openaiTurn is what is known of one answer.
+type openaiTurn struct {
+	id      string       // of which ids of calls are made, where the server gives none
 	calls   []openaiOpen // by their order in the answer
 	parts   []Part       // room for those of a delta
 	refused bool
-	stop    Stop
 }
 
 // openaiOpen is a tool call whose arguments may go on.
@@ -46,24 +51,29 @@ func (r *openaiReader) read(out []Event, data []byte) ([]Event, error) {
 	}
 	for i := range c.Choices {
 		choice := &c.Choices[i]
-		if choice.Index != 0 {
-			return out, uncarried("several choices")
+		if choice.Index < 0 || choice.Index >= maxAnswers {
+			return out, uncarried("more answers than can be asked for")
 		}
+		nth := int(choice.Index)
+		t, from := r.turns.at(nth), len(out)
+		t.id = answerID(r.o.ID, nth)
 		var err error
-		if out, err = r.delta(out, &choice.Delta, choice.Logprobs.Content); err != nil {
+		if out, err = t.delta(out, &choice.Delta, choice.Logprobs.Content); err != nil {
 			return out, err
 		}
 		if choice.Finish != nil && *choice.Finish != "" {
-			if r.stop, err = choice.stop(len(r.calls) > 0, r.refused); err != nil {
+			s, err := choice.stop(len(t.calls) > 0, t.refused)
+			if err != nil {
 				return out, err
 			}
-			out = append(out, Event{Kind: EventStop, Stop: r.stop})
+			out = append(out, Event{Kind: EventStop, Stop: s})
 		}
+		nthAnswer(out[from:], nth)
 	}
 	return out, nil
 }
 
-func (r *openaiReader) delta(out []Event, d *openaiDelta, logprobs []Logprob) ([]Event, error) {
+func (r *openaiTurn) delta(out []Event, d *openaiDelta, logprobs []Logprob) ([]Event, error) {
 	if err := d.strange(); err != nil {
 		return out, err
 	}
@@ -91,7 +101,7 @@ func (r *openaiReader) delta(out []Event, d *openaiDelta, logprobs []Logprob) ([
 
 // call reads a fragment of a tool call. One of an index that has not been seen
 // begins a call; a server that gives no index begins one with each id.
-func (r *openaiReader) call(out []Event, c *openaiCallDelta) []Event {
+func (r *openaiTurn) call(out []Event, c *openaiCallDelta) []Event {
 	at := -1
 	switch {
 	case c.Index == nil && c.ID == "" && len(r.calls) > 0:
@@ -113,7 +123,7 @@ func (r *openaiReader) call(out []Event, c *openaiCallDelta) []Event {
 			index = *c.Index
 		}
 		r.calls = append(r.calls, openaiOpen{index: index, id: c.ID})
-		out = append(out, Event{Kind: EventCall, Index: at, ID: callID(c.ID, r.o.ID, at), Name: c.Function.Name})
+		out = append(out, Event{Kind: EventCall, Index: at, ID: callID(c.ID, r.id, at), Name: c.Function.Name})
 	}
 	if c.Function.Arguments != "" {
 		r.calls[at].args.add(c.Function.Arguments)
@@ -123,8 +133,13 @@ func (r *openaiReader) call(out []Event, c *openaiCallDelta) []Event {
 }
 
 func (r *openaiReader) end(out []Event) []Event {
-	for i := range r.calls {
-		out = append(out, Event{Kind: EventCallEnd, Index: i})
+	for nth, t := range r.turns {
+		if t == nil {
+			continue
+		}
+		for i := range t.calls {
+			out = append(out, Event{Kind: EventCallEnd, Nth: nth, Index: i})
+		}
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"strconv"
 	"strings"
 
 	"sluice/internal/wire"
@@ -18,18 +19,30 @@ type openaiWriter struct {
 	created int64
 	prefix  []byte // of every chunk, up to its choices
 
+	turns turns[openaiWritten]
+	nth   int            // the answer that is written
+	t     *openaiWritten // what is known of it
+
+	chunk_ []byte
+}
+
+// openaiWritten is what is known of one answer.
+type openaiWritten struct {
+	begun   bool
 	thought strings.Builder // since the last signature
 	details int
 	refused bool
 	stopped bool
-	chunk_  []byte
 }
 
 func (w *openaiWriter) write(b []byte, e *Event) ([]byte, error) {
-	switch e.Kind {
-	case EventStart:
+	if e.Kind == EventStart {
 		w.begin(e)
-		return w.delta(b, `"role":"assistant","content":""`), nil
+	}
+	if e.Kind != EventEnd {
+		b = w.turn(b, e.Nth)
+	}
+	switch e.Kind {
 	case EventText:
 		if len(e.Logprobs) > 0 {
 			b = text(append(w.open(b), `"content":`...), e.Text)
@@ -38,11 +51,11 @@ func (w *openaiWriter) write(b []byte, e *Event) ([]byte, error) {
 		}
 		return w.text(b, `"content":`, e.Text), nil
 	case EventRefusal:
-		w.refused = true
+		w.t.refused = true
 		return w.text(b, `"refusal":`, e.Text), nil
 	case EventReasoning:
-		if w.thought.Len() < maxThought {
-			w.thought.WriteString(e.Text)
+		if w.t.thought.Len() < maxThought {
+			w.t.thought.WriteString(e.Text)
 		}
 		return w.text(b, `"reasoning_content":`, e.Text), nil
 	case EventSignature, EventRedacted:
@@ -61,7 +74,7 @@ func (w *openaiWriter) write(b []byte, e *Event) ([]byte, error) {
 		w.chunk_ = d
 		return w.delta(b, string(d)), nil
 	case EventStop:
-		w.stopped = true
+		w.t.stopped = true
 		return w.finish(b, e.Stop), nil
 	case EventEnd:
 		return w.end(b), nil
@@ -70,12 +83,25 @@ func (w *openaiWriter) write(b []byte, e *Event) ([]byte, error) {
 }
 
 func (w *openaiWriter) passed(k EventKind, text []byte) error {
-	if k == EventReasoning && w.thought.Len() < maxThought {
+	if k == EventReasoning && w.t.thought.Len() < maxThought {
 		var s []byte
 		s, w.chunk_ = unquoted(text, w.chunk_)
-		w.thought.Write(s)
+		w.t.thought.Write(s)
 	}
 	return nil
+}
+
+// turn turns to an answer, which begins with its role.
+func (w *openaiWriter) turn(b []byte, nth int) []byte {
+	if w.t != nil && w.nth == nth {
+		return b
+	}
+	w.nth, w.t = nth, w.turns.at(nth)
+	if w.t.begun {
+		return b
+	}
+	w.t.begun = true
+	return w.delta(b, `"role":"assistant","content":""`)
 }
 
 // begin makes the part that all chunks have.
@@ -100,8 +126,8 @@ func (w *openaiWriter) delta(b []byte, members string) []byte {
 }
 
 func (w *openaiWriter) open(b []byte) []byte {
-	b = append(b, w.prefix...)
-	return append(b, `,"choices":[{"index":0,"delta":{`...)
+	b = append(append(b, w.prefix...), `,"choices":[{"index":`...)
+	return append(strconv.AppendInt(b, int64(w.nth), 10), `,"delta":{`...)
 }
 
 func (w *openaiWriter) close(b []byte) []byte {
@@ -118,27 +144,28 @@ func (w *openaiWriter) tail(b []byte) []byte {
 
 // detail appends reasoning that its provider must get back as it is.
 func (w *openaiWriter) detail(b []byte, e *Event) []byte {
-	thought := w.thought.String()
-	w.thought.Reset()
+	thought := w.t.thought.String()
+	w.t.thought.Reset()
 	if len(thought) >= maxThought || e.Text == "" {
 		return b
 	}
-	d := openaiDetail(append(w.chunk_[:0], `"reasoning_details":[`...), w.details, thought, e.Text, e.Kind == EventRedacted)
+	d := openaiDetail(append(w.chunk_[:0], `"reasoning_details":[`...), w.t.details, thought, e.Text, e.Kind == EventRedacted)
 	w.chunk_ = append(d, ']')
-	w.details++
+	w.t.details++
 	return w.delta(b, string(w.chunk_))
 }
 
 func (w *openaiWriter) finish(b []byte, s Stop) []byte {
-	b = append(b, w.prefix...)
-	b = append(b, `,"choices":[{"index":0,"delta":{},"logprobs":null`...)
-	b = openaiEnd(b, s, w.refused)
+	b = append(w.open(b), `},"logprobs":null`...)
+	b = openaiEnd(b, s, w.t.refused)
 	return w.tail(append(b, "}]"...))
 }
 
 func (w *openaiWriter) end(b []byte) []byte {
-	if !w.stopped {
-		b = w.finish(b, Stop{Reason: StopEnd})
+	for nth, t := range w.turns {
+		if t != nil && !t.stopped {
+			b = w.finish(w.turn(b, nth), Stop{Reason: StopEnd})
+		}
 	}
 	if w.o.Told {
 		u := w.o.Usage()

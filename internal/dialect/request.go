@@ -79,6 +79,7 @@ const (
 	ResultPart                    // Result: what a tool answered
 	RefusalPart                   // Text: the assistant says no
 	CitedTextPart                 // Text that is data to be read, such as a plain text document; Media.Title
+	AudioPart                     // Media, of the user's; it is an Ask too, for dialects that take no sound
 	numPartKinds  = iota
 )
 

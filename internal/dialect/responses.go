@@ -174,6 +174,7 @@ var responsesCarries = map[Feature]carriage{
 	FeatureCitations:       {Refused, "asks for citations, which this operation does not have", ownDialect},
 	FeatureFile:            {Refused, "names a file that another operation or provider keeps", "send its bytes"},
 	FeatureAudioInput:      {Refused, "is audio, which this operation does not take", "send its transcript"},
+	FeatureAudioOther:      {Refused, "is audio, which this operation does not take", "send its transcript"},
 	FeatureSearchResult:    {Refused, "is a part that this operation does not have", "send it as a text, or " + ownDialect},
 
 	FeatureCall:         {Kept, "as `function_call`", ""},

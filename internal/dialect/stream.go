@@ -2,6 +2,7 @@ package dialect
 
 import (
 	"cmp"
+	"fmt"
 	"time"
 
 	"sluice"
@@ -166,6 +167,9 @@ func (s *Stream) write() (err error) {
 	}
 	for i := range s.events {
 		e := &s.events[i]
+		if e.Nth > 0 && !s.to.several {
+			return malformed(uncarried("several answers"))
+		}
 		if e.Kind == EventStart && s.begun {
 			continue
 		}
@@ -189,6 +193,9 @@ func Whole(from, to wire.Operation, body []byte, o StreamOptions) ([]byte, error
 	if err != nil {
 		return nil, malformed(err)
 	}
+	if len(a.Others) > 0 && !codecOf(to).several {
+		return nil, malformed(uncarried(fmt.Sprintf("%d answers", 1+len(a.Others))))
+	}
 	a.Usage, a.ID, a.Model, a.Echo = o.Usage(), cmp.Or(a.ID, o.ID), cmp.Or(a.Model, o.Model), o.Echo
 	if a.Created == 0 {
 		a.Created = o.Now.Unix()
@@ -196,11 +203,13 @@ func Whole(from, to wire.Operation, body []byte, o StreamOptions) ([]byte, error
 	if err := a.settle(codecOf(to)); err != nil {
 		return nil, malformed(err)
 	}
-	for i := range a.Parts {
-		if p := &a.Parts[i]; p.Kind == ReasoningPart || p.Kind == RedactedPart {
-			p.Signature = handed(codecOf(from), codecOf(to), p.Signature)
+	a.each(func(_ int, parts []Part, _ Stop) {
+		for i := range parts {
+			if p := &parts[i]; p.Kind == ReasoningPart || p.Kind == RedactedPart {
+				p.Signature = handed(codecOf(from), codecOf(to), p.Signature)
+			}
 		}
-	}
+	})
 	return codecOf(to).emitAnswer(make([]byte, 0, len(body)+len(body)/4), a), nil
 }
 

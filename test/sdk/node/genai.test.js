@@ -148,3 +148,23 @@ test("anthropic on gemini: plain, streamed, two parallel calls and their results
   assert.ok(seen.usage.input_tokens > 500);
   await assert.rejects(anthropic.messages.stream({ ...base, model: "gemini-dies", messages: ask(question) }).finalMessage());
 });
+
+test("several candidates and sound by a backend of the OpenAI dialect", async () => {
+  const contents = [{ role: "user", parts: [{ text: "[[tokens=9]]" }, { inlineData: { mimeType: "audio/mp3", data: "UklGRg==" } }] }];
+  const request = { model: "gpt", contents, config: { candidateCount: 2 } };
+  const whole = await genai.models.generateContent(request);
+  assert.deepEqual(whole.candidates.map((c) => [c.index, c.finishReason]), [[0, "STOP"], [1, "STOP"]]);
+  assert.equal(whole.usageMetadata.candidatesTokenCount, 18);
+  const texts = ["", ""], ends = {};
+  let usage;
+  for await (const event of await genai.models.generateContentStream(request)) {
+    for (const c of event.candidates ?? []) {
+      for (const p of c.content?.parts ?? []) texts[c.index] += p.text ?? "";
+      if (c.finishReason) ends[c.index] = c.finishReason;
+    }
+    usage = event.usageMetadata ?? usage;
+  }
+  assert.deepEqual(texts, whole.candidates.map((c) => c.content.parts.map((p) => p.text).join("")));
+  assert.deepEqual(ends, { 0: "STOP", 1: "STOP" });
+  assert.equal(usage.candidatesTokenCount, 18);
+});

@@ -197,3 +197,26 @@ test("the AI SDK, the strictest reader of streams, in both directions", async ()
     for (const c of await called.toolCalls) assert.equal(typeof c.input.city, "string");
   }
 });
+
+test("openai: several answers, whole and streamed, of a Gemini backend", async () => {
+  const request = { model: "gemini", messages: ask("[[tokens=9]]"), n: 3 };
+  const { data, response } = await openai.chat.completions.create(request).withResponse();
+  await translated(response, "gemini");
+  assert.deepEqual(data.choices.map((c) => [c.index, c.message.role, c.finish_reason]), [0, 1, 2].map((i) => [i, "assistant", "stop"]));
+  assert.equal(data.usage.completion_tokens, 27);
+  const streamed = await openai.chat.completions.stream({ ...request, stream_options: { include_usage: true } }).finalChatCompletion();
+  assert.deepEqual(streamed.choices.map((c) => c.message.content), data.choices.map((c) => c.message.content));
+  assert.deepEqual(streamed.choices.map((c) => c.finish_reason), ["stop", "stop", "stop"]);
+  assert.equal(streamed.usage.completion_tokens, 27);
+  for (const n of [9, 2]) { // more than the dialect gives; of a dialect that gives one
+    await assert.rejects(openai.chat.completions.create({ ...request, n, model: n > 8 ? "gemini" : "claude" }), (e) => e instanceof OpenAI.BadRequestError && e.param === "n");
+  }
+});
+
+test("openai: sound goes to a Gemini backend, and to no Anthropic one", async () => {
+  const messages = [{ role: "user", content: [{ type: "text", text: question }, { type: "input_audio", input_audio: { data: "UklGRg==", format: "wav" } }] }];
+  const { data, response } = await openai.chat.completions.create({ model: "gemini", messages }).withResponse();
+  assert.ok(data.choices[0].message.content.length > 0);
+  await translated(response, "gemini");
+  await assert.rejects(openai.chat.completions.create({ model: "claude", messages }), OpenAI.BadRequestError);
+});
