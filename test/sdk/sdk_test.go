@@ -102,9 +102,16 @@ func installed(dir string) bool {
 	return err == nil && !modules.ModTime().Before(lock.ModTime())
 }
 
+// errorsOf writes every error that the gateway tells, and returns where.
+func errorsOf(t *testing.T) string {
+	corpus := "SLUICE_ERROR_CORPUS=" + filepath.Join(t.TempDir(), "errors.jsonl")
+	run(t, "../..", []string{corpus}, "go", "test", "-count=1", "-run", "^TestErrorCorpus$", "./internal/wire")
+	return corpus
+}
+
 // TestNode runs openai-node, the Anthropic SDK, the Gemini SDK and the Vercel AI SDK.
 func TestNode(t *testing.T) {
-	env := gateway(t)
+	env := append(gateway(t), errorsOf(t))
 	if !installed("node") {
 		run(t, "node", nil, "npm", "ci", "--no-fund", "--no-audit")
 	}
@@ -115,7 +122,7 @@ func TestNode(t *testing.T) {
 // the official clients of every dialect. It is a module of its own.
 func TestGo(t *testing.T) {
 	corpus := "SLUICE_DIALECT_CORPUS=" + filepath.Join(t.TempDir(), "corpus.jsonl")
-	env := append(gateway(t), corpus)
+	env := append(gateway(t), corpus, errorsOf(t))
 	run(t, "../..", env, "go", "test", "-count=1", "-run", "^TestCorpus$", "./internal/dialect")
 	run(t, "go", env, "go", "test", "-count=1", "-v", "./...")
 }
