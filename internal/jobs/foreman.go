@@ -102,6 +102,7 @@ func (d *Desk) lead(ctx context.Context) {
 		now := d.now()
 		if d.moved.Swap(false) || !now.Before(poll) {
 			poll = now.Add(d.poll(ctx))
+			d.over(now)
 		}
 		if d.litter.Load() || !now.Before(sweep) {
 			d.sweep(ctx)

@@ -10,32 +10,54 @@ import (
 // trouble is what the store does not do, and since when. What is told of it is told once,
 // and again when it does.
 type trouble struct {
-	mu    sync.Mutex
-	since map[string]time.Time // by what the store was asked for, as in tell
+	mu   sync.Mutex
+	what map[string]spell // by what the store was asked for, as in tell
 }
+
+// spell is from when until when the store did not do something.
+type spell struct{ since, last time.Time }
+
+// overAfter is when something that has not failed again is taken to be over: what still
+// waits is tried again sooner.
+const overAfter = time.Minute
 
 // tell notes how a call of the store went. What one that did not succeed was for is tried
 // again by whoever calls this.
 func (d *Desk) tell(what string, err error) {
 	d.trouble.mu.Lock()
 	defer d.trouble.mu.Unlock()
-	since, failing := d.trouble.since[what]
+	now := d.now()
+	v, failing := d.trouble.what[what]
 	switch {
 	case err == nil && failing:
-		delete(d.trouble.since, what)
-		d.o.Log.Info("batches go on: the store can "+what+" again", slog.Duration("waited", d.now().Sub(since)))
+		delete(d.trouble.what, what)
+		d.o.Log.Info("batches go on: the store can "+what+" again", slog.Duration("waited", now.Sub(v.since)))
 	case err != nil:
 		if d.o.Hooks.StoreFailed != nil {
 			d.o.Hooks.StoreFailed()
 		}
-		if failing {
-			return
+		if !failing {
+			v.since = now
+			d.o.Log.Warn("batches wait for the store: it could not "+what, slog.Any("error", err))
 		}
-		if d.trouble.since == nil {
-			d.trouble.since = make(map[string]time.Time)
+		if d.trouble.what == nil {
+			d.trouble.what = make(map[string]spell)
 		}
-		d.trouble.since[what] = d.now()
-		d.o.Log.Warn("batches wait for the store: it could not "+what, slog.Any("error", err))
+		v.last = now
+		d.trouble.what[what] = v
+	}
+}
+
+// over forgets what nobody waits for any more: the job that did has ended.
+func (d *Desk) over(now time.Time) {
+	d.trouble.mu.Lock()
+	defer d.trouble.mu.Unlock()
+	for what, v := range d.trouble.what {
+		if now.Sub(v.last) < max(overAfter, d.bounds().Lease/5) {
+			continue
+		}
+		delete(d.trouble.what, what)
+		d.o.Log.Info("batches go on: none waits for the store to "+what, slog.Duration("waited", v.last.Sub(v.since)))
 	}
 }
 
@@ -50,8 +72,8 @@ func (d *Desk) asked(ctx context.Context, what string, err error) {
 func (d *Desk) stalled(now time.Time) (longest time.Duration) {
 	d.trouble.mu.Lock()
 	defer d.trouble.mu.Unlock()
-	for _, since := range d.trouble.since {
-		longest = max(longest, now.Sub(since), time.Microsecond)
+	for _, v := range d.trouble.what {
+		longest = max(longest, now.Sub(v.since), time.Microsecond)
 	}
 	return longest
 }

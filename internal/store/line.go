@@ -152,9 +152,14 @@ const (
 	orphanLines  = "state = 1 AND NOT EXISTS (SELECT 1 FROM job_workers w WHERE w.id = worker AND w.until_us > $2)"
 )
 
+// linesQuery asks for lines of job $1 by a condition, in the order of job_lines_due.
+func linesQuery(where string, limit int) string {
+	return fmt.Sprintf("SELECT line, begins, bytes, custom_id, claim, state FROM job_lines WHERE job = $1 AND %s ORDER BY due_us, line LIMIT %d", where, limit)
+}
+
 // linesWhere reads lines of a job by a condition.
 func linesWhere(ctx context.Context, tx *sql.Tx, id jobs.JobID, where string, now time.Time, limit int) ([]jobs.Line, error) {
-	rows, err := tx.QueryContext(ctx, fmt.Sprintf("SELECT line, begins, bytes, custom_id, claim, state FROM job_lines WHERE job = $1 AND %s ORDER BY due_us, line LIMIT %d", where, limit), string(id), now.UnixMicro())
+	rows, err := tx.QueryContext(ctx, linesQuery(where, limit), string(id), now.UnixMicro())
 	if err != nil {
 		return nil, err
 	}
