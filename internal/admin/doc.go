@@ -30,6 +30,8 @@
 //   - Unknown fields, unknown query parameters and duplicate JSON keys are
 //     refused. Bodies, headers, pages and times are bounded.
 //   - Every mutation takes dry_run=true: all checks, the same answer, no change.
+//   - A body is taken if its header says that it is JSON, and refused with the fix if it
+//     says another thing: a form that a page of another origin can send is never one.
 //   - Errors are RFC 9457 problems with kind, reason and hint. They never echo a
 //     value that was sent, which might be a credential.
 //   - Another tenant's key or project is a 404.

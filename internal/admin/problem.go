@@ -102,6 +102,10 @@ func plainProblem(_ huma.Context, _ string, v any) (any, error) {
 	if m.Status >= 500 {
 		p.Reason = sluice.InternalError.String()
 	}
+	if m.Status == http.StatusUnsupportedMediaType { // curl -d calls every body a form
+		p.Param, p.Detail, p.Hint = "content-type", "the header does not say that the body is JSON, which it must be here", "send Content-Type: application/json; with curl, -H 'Content-Type: application/json' beside -d"
+		return p, nil
+	}
 	for _, d := range m.Errors {
 		p.Errors = append(p.Errors, ProblemDetail{Message: d.Message, Location: d.Location})
 	}
