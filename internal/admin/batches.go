@@ -209,8 +209,11 @@ func (a *API) batch(ctx context.Context, in *batchIn) (*batchOut, error) {
 			out.Body.HandedOver = append(out.Body.HandedOver, BatchShare{string(s.Provider), s.Ref, s.Created.UTC(), s.Lines, s.Back})
 		}
 	}
-	wrong := j.Counts.Failed + j.Counts.Cancelled + j.Counts.Expired
-	if wrong == 0 || a.o.Batches.Unanswered == nil {
+	wrong := j.Counts.Failed + j.Counts.Expired
+	if j.Kind != jobs.OpenAIBatch || j.State != jobs.Cancelled { // else most of those have no result
+		wrong += j.Counts.Cancelled
+	}
+	if wrong+j.Counts.Cancelled == 0 || a.o.Batches.Unanswered == nil {
 		return out, nil
 	}
 	lines, err := a.o.Batches.Unanswered(ctx, &j, cmp.Or(in.Lines, linesTold))

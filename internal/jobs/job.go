@@ -55,9 +55,9 @@ type Job struct {
 	// ResultsExpire is when they are gone: Ended and Keep; zero until it has ended.
 	ResultsExpire time.Time
 
-	Problems []Problem // of the input, in the order of lines, the first MaxProblems
-	Dropped  int       // further ones
-	Counts   Counts
+	Problems []Problem    // of the input, in the order of lines, the first MaxProblems
+	Dropped  int          // further ones
+	Counts   Counts       // none of a job that ended before its input was checked
 	Bytes    int64        // of the input
 	Usage    sluice.Usage // of the requests whose results these are
 	Cost     sluice.Nano

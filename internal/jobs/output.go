@@ -73,6 +73,10 @@ func (s *writing) write(ctx context.Context, group []Result) error {
 		}
 	}
 	for i := range group {
+		w.Line = group[i].Line
+		if !given(s.j, &group[i]) {
+			continue
+		}
 		var failed bool
 		s.line, failed = render(s.line[:0], s.j, &group[i])
 		to := &sheets[0]
@@ -80,7 +84,6 @@ func (s *writing) write(ctx context.Context, group []Result) error {
 			to = &sheets[1]
 		}
 		to.body = append(to.body, s.line...)
-		w.Line = group[i].Line
 	}
 	j := *s.j
 	out := Output{Job: &j, Fence: s.h.fence, Until: s.h.extend(s.d)}

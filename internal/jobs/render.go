@@ -19,10 +19,16 @@ func render(b []byte, j *Job, r *Result) (line []byte, failed bool) {
 	return renderOpenAI(b, j.ID, r), r.State != LineSucceeded
 }
 
+// given reports whether a line has a result that its client gets: of a batch of OpenAI's
+// that was cancelled those that have begun, as that dialect has it, of all others each.
+func given(j *Job, r *Result) bool {
+	return j.Kind != OpenAIBatch || r.State != LineCancelled || r.Request != ""
+}
+
 // What is said of lines that never ran, or that were ended.
 const (
 	expiredMessage   = "This request had no answer when the completion window expired. If it had begun, it is charged for what it used."
-	cancelledMessage = "This request had no answer when the batch was cancelled. If it had begun, it is charged for what it used."
+	cancelledMessage = "This request had begun and had no answer when the batch was cancelled. It is charged for what it used."
 )
 
 func renderOpenAI(b []byte, job JobID, r *Result) []byte {

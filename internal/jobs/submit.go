@@ -155,7 +155,9 @@ func (d *Desk) Jobs(ctx context.Context, q JobQuery) (page []Job, more bool, err
 	return page, more, err
 }
 
-// Cancel has no further line of a job begin. Those that run have Bounds.CancelGrace to
+// Cancel has no further line of a job begin. One whose input is still checked before its
+// client is told of it is KindConflict: all of its lines, once they are known, or none have
+// an end. Those that run have Bounds.CancelGrace to
 // finish. One that is being cancelled is left as it is; one that has ended, or has only
 // its files left to write, is KindConflict.
 func (d *Desk) Cancel(ctx context.Context, t sluice.TenantID, id JobID) (Job, error) {
@@ -171,6 +173,9 @@ func (d *Desk) Cancel(ctx context.Context, t sluice.TenantID, id JobID) (Job, er
 			}
 		}
 		was := j.State
+		if was == Validating && j.Kind.inline() {
+			return j, &sluice.Error{Kind: sluice.KindConflict, Reason: sluice.InvalidRequest, Param: "id", Msg: "names a batch that is still being checked", Hint: "cancel it in a moment"}
+		}
 		j.State, j.Cancelling = Cancelling, d.now()
 		ok, err := d.o.Store.SaveJob(ctx, &j, was, 0)
 		if err != nil {

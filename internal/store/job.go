@@ -94,6 +94,9 @@ func scanJob(row scanner) (j jobs.Job, err error) {
 	if err := d.into(&j); err != nil {
 		return j, fmt.Errorf("read job %s: %w", j.ID, err)
 	}
+	if j.State.Ended() && j.Started.IsZero() { // its lines were never all known, and none of them has a result
+		j.Counts = jobs.Counts{}
+	}
 	return j, nil
 }
 
