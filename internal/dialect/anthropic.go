@@ -8,7 +8,7 @@ var anthropic = codec{
 	objects:      true,
 	parseRequest: parseAnthropicRequest, emitRequest: emitAnthropicRequest,
 	parseAnswer: parseAnthropicAnswer, emitAnswer: emitAnthropicAnswer,
-	newReader: func(*StreamOptions) reader { return &anthropicReader{} },
+	newReader: func(o *StreamOptions) reader { return &anthropicReader{o: o} },
 	newWriter: func(o *StreamOptions) writer { return &anthropicWriter{o: o} },
 	path:      place.inMessages, names: anthropicNames,
 	fields: anthropicFields, carries: anthropicCarries, elsewhere: anthropicElsewhere,

@@ -45,22 +45,29 @@ type anthropicAnswer struct {
 	Content  []anthropicBlock `json:"content"`
 	Stop     *string          `json:"stop_reason"`
 	Sequence *string          `json:"stop_sequence"`
+	Details  jsontext.Value   `json:"stop_details"`
 }
 
-func parseAnthropicAnswer(body []byte, _ *StreamOptions) (*Answer, error) {
+func parseAnthropicAnswer(body []byte, o *StreamOptions) (*Answer, error) {
 	var in anthropicAnswer
 	if err := json.Unmarshal(body, &in, lenient); err != nil {
 		return nil, err
 	}
 	a := &Answer{ID: in.ID, Model: in.Model}
 	for i := range in.Content {
-		p, err := in.Content[i].answer()
+		p, ok, err := in.Content[i].answer(o)
 		if err != nil {
 			return nil, err
+		}
+		if !ok {
+			continue
 		}
 		if p.Kind != TextPart || p.Text != "" {
 			a.Parts = append(a.Parts, p)
 		}
+	}
+	if !asksNothing(in.Details) {
+		o.tell("stop_details")
 	}
 	var err error
 	if in.Stop != nil {
@@ -83,29 +90,32 @@ func anthropicStopOf(word string, sequence *string) (Stop, error) {
 	return s, nil
 }
 
-// answer is a block of an answer, or the beginning of one in a stream.
-func (b *anthropicBlock) answer() (Part, error) {
-	if !null(b.Citations) && !is(b.Citations, "[]") {
-		return Part{}, uncarried("citations")
+// answer is a block of an answer, or the beginning of one in a stream; not ok for one
+// that other dialects have no place for.
+func (b *anthropicBlock) answer(o *StreamOptions) (p Part, ok bool, err error) {
+	if !asksNothing(b.Citations) {
+		if err := o.lose("content.citations"); err != nil {
+			return Part{}, false, err
+		}
 	}
 	switch b.Type {
 	case "text":
-		return Part{Kind: TextPart, Text: b.Text}, nil
+		return Part{Kind: TextPart, Text: b.Text}, true, nil
 	case "thinking":
-		return Part{Kind: ReasoningPart, Text: b.Thinking, Signature: b.Signature}, nil
+		return Part{Kind: ReasoningPart, Text: b.Thinking, Signature: b.Signature}, true, nil
 	case "redacted_thinking":
-		return Part{Kind: RedactedPart, Signature: b.Data}, nil
+		return Part{Kind: RedactedPart, Signature: b.Data}, true, nil
 	case "tool_use":
 		args := jsontext.Value("{}")
 		if !null(b.Input) {
 			args = b.Input
 		}
 		if err := args.Compact(); err != nil {
-			return Part{}, err
+			return Part{}, false, err
 		}
-		return Part{Kind: CallPart, Call: Call{b.ID, b.Name, string(args)}}, nil
+		return Part{Kind: CallPart, Call: Call{b.ID, b.Name, string(args)}}, true, nil
 	}
-	return Part{}, uncarried("a block of type " + clean(b.Type))
+	return Part{}, false, o.lose("content: " + clean(b.Type))
 }
 
 // emitAnthropicAnswer appends an answer as a message.

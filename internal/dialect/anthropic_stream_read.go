@@ -21,18 +21,20 @@ type anthropicEvent struct {
 	} `json:"message"`
 	Block anthropicBlock `json:"content_block"`
 	Delta struct {
-		Type      string  `json:"type"`
-		Text      string  `json:"text"`
-		Thinking  string  `json:"thinking"`
-		Signature string  `json:"signature"`
-		Partial   string  `json:"partial_json"`
-		Stop      *string `json:"stop_reason"`
-		Sequence  *string `json:"stop_sequence"`
+		Type      string         `json:"type"`
+		Text      string         `json:"text"`
+		Thinking  string         `json:"thinking"`
+		Signature string         `json:"signature"`
+		Partial   string         `json:"partial_json"`
+		Stop      *string        `json:"stop_reason"`
+		Sequence  *string        `json:"stop_sequence"`
+		Details   jsontext.Value `json:"stop_details"`
 	} `json:"delta"`
 }
 
 // anthropicReader reads the events of a message.
 type anthropicReader struct {
+	o     *StreamOptions
 	begun bool
 	calls int
 	open  map[int]*anthropicOpen // by index of the block
@@ -42,6 +44,7 @@ type anthropicReader struct {
 // anthropicOpen is a block that has begun.
 type anthropicOpen struct {
 	kind   string
+	lost   bool           // other dialects have no place for it
 	call   int            // of a tool_use, among the calls of the answer
 	filled bool           // some of its arguments came
 	signed string         // by its last signature: one that comes later replaces it, as in its clients
@@ -74,6 +77,9 @@ func (r *anthropicReader) read(out []Event, data []byte) ([]Event, error) {
 	case "content_block_stop":
 		return r.stop(out, e.Index), nil
 	case "message_delta":
+		if !asksNothing(e.Delta.Details) {
+			r.o.tell("stop_details")
+		}
 		if e.Delta.Stop == nil {
 			break
 		}
@@ -87,16 +93,18 @@ func (r *anthropicReader) read(out []Event, data []byte) ([]Event, error) {
 }
 
 func (r *anthropicReader) start(out []Event, e *anthropicEvent) ([]Event, error) {
-	p, err := e.Block.answer()
+	p, ok, err := e.Block.answer(r.o)
 	if err != nil {
 		return out, err
 	}
 	out = r.stop(out, e.Index) // of a server that gives two blocks one index
-	o := &anthropicOpen{kind: e.Block.Type}
+	o := &anthropicOpen{kind: e.Block.Type, lost: !ok}
 	if r.open == nil {
 		r.open = map[int]*anthropicOpen{}
 	}
-	r.open[e.Index] = o
+	if r.open[e.Index] = o; !ok {
+		return out, nil
+	}
 	switch p.Kind {
 	case TextPart:
 		out = texted(out, EventText, p.Text)
@@ -125,6 +133,9 @@ func (r *anthropicReader) delta(out []Event, e *anthropicEvent) ([]Event, error)
 	if o == nil {
 		return out, uncarried("a part of a block that has not begun")
 	}
+	if o.lost {
+		return out, nil
+	}
 	switch d.Type {
 	case "text_delta":
 		return texted(out, EventText, d.Text), nil
@@ -140,7 +151,7 @@ func (r *anthropicReader) delta(out []Event, e *anthropicEvent) ([]Event, error)
 		o.filled = true
 		return append(out, Event{Kind: EventArguments, Index: o.call, Text: d.Partial}), nil
 	}
-	return out, uncarried("a part of type " + clean(d.Type))
+	return out, r.o.lose("content: " + clean(d.Type))
 }
 
 // stop ends a block. Its signature, and arguments that came with the beginning or not at

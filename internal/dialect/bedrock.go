@@ -7,7 +7,7 @@ var bedrock = codec{
 	dialect: wire.Bedrock, op: wire.Converse, title: "Bedrock Converse", signs: anthropicMark,
 	objects:     true,
 	emitRequest: emitBedrockRequest, parseAnswer: parseBedrockAnswer,
-	newReader: func(*StreamOptions) reader { return &bedrockReader{} },
+	newReader: func(o *StreamOptions) reader { return &bedrockReader{o: o} },
 	carries:   bedrockCarries,
 }
 

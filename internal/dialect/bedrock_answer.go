@@ -46,7 +46,16 @@ type bedrockBlock struct {
 	Text      *string           `json:"text"`
 	ToolUse   *bedrockCall      `json:"toolUse"`
 	Reasoning *bedrockReasoning `json:"reasoningContent"`
+	Cited     *bedrockCited     `json:"citationsContent"`
 	Rest      jsontext.Value    `json:",embed"`
+}
+
+// bedrockCited is a text with where it has its knowledge from.
+type bedrockCited struct {
+	Content []struct {
+		Text string `json:"text"`
+	} `json:"content"`
+	Citations jsontext.Value `json:"citations"`
 }
 
 // bedrockCall is a tool call, its beginning, or a fragment of its arguments, which is
@@ -81,7 +90,7 @@ type bedrockAnswer struct {
 	More *bedrockMore `json:"additionalModelResponseFields"`
 }
 
-func parseBedrockAnswer(body []byte, _ *StreamOptions) (*Answer, error) {
+func parseBedrockAnswer(body []byte, o *StreamOptions) (*Answer, error) {
 	var in bedrockAnswer
 	if err := json.Unmarshal(body, &in, lenient); err != nil {
 		return nil, err
@@ -89,9 +98,12 @@ func parseBedrockAnswer(body []byte, _ *StreamOptions) (*Answer, error) {
 	a := &Answer{}
 	blocks := in.Output.Message.Content
 	for i := range blocks {
-		p, err := blocks[i].answer()
+		p, ok, err := blocks[i].answer(o)
 		if err != nil {
 			return nil, err
+		}
+		if !ok {
+			continue
 		}
 		if p.Kind != TextPart || p.Text != "" {
 			a.Parts = append(a.Parts, p)
@@ -104,43 +116,59 @@ func parseBedrockAnswer(body []byte, _ *StreamOptions) (*Answer, error) {
 	return a, err
 }
 
-// answer is a whole block.
-func (b *bedrockBlock) answer() (Part, error) {
-	if err := b.strange(); err != nil {
-		return Part{}, err
+// answer is a whole block; not ok for one that other dialects have no place for.
+func (b *bedrockBlock) answer(o *StreamOptions) (p Part, ok bool, err error) {
+	if ok, err := b.known(o); !ok || err != nil {
+		return Part{}, false, err
 	}
 	switch {
 	case b.Text != nil:
-		return Part{Kind: TextPart, Text: *b.Text}, nil
+		return Part{Kind: TextPart, Text: *b.Text}, true, nil
 	case b.ToolUse != nil:
 		args := jsontext.Value("{}")
 		if !null(b.ToolUse.Input) {
 			args = b.ToolUse.Input
 		}
 		if err := args.Compact(); err != nil || args[0] != '{' {
-			return Part{}, uncarried("arguments of a tool call that are no JSON object")
+			return Part{}, false, uncarried("arguments of a tool call that are no JSON object")
 		}
-		return Part{Kind: CallPart, Call: Call{b.ToolUse.ID, b.ToolUse.Name, string(args)}}, nil
+		return Part{Kind: CallPart, Call: Call{b.ToolUse.ID, b.ToolUse.Name, string(args)}}, true, nil
 	case b.Reasoning.Whole != nil:
-		return Part{Kind: ReasoningPart, Text: b.Reasoning.Whole.Text, Signature: b.Reasoning.Whole.Signature}, nil
+		return Part{Kind: ReasoningPart, Text: b.Reasoning.Whole.Text, Signature: b.Reasoning.Whole.Signature}, true, nil
 	}
-	return Part{Kind: RedactedPart, Signature: b.Reasoning.Redacted}, nil
+	return Part{Kind: RedactedPart, Signature: b.Reasoning.Redacted}, true, nil
 }
 
-// strange is the error for a block, or a part of one, that no other dialect can carry.
-func (b *bedrockBlock) strange() error {
+// known tells of what a block, or a part of one, has and other dialects have no place for,
+// and reports whether anything is left. A text with its citations becomes the text.
+func (b *bedrockBlock) known(o *StreamOptions) (some bool, err error) {
+	if b.Cited != nil {
+		text := ""
+		for i := range b.Cited.Content {
+			text += b.Cited.Content[i].Text
+		}
+		if b.Text = &text; !asksNothing(b.Cited.Citations) {
+			if err := o.lose("content.citationsContent"); err != nil {
+				return false, err
+			}
+		}
+	}
+	lost := false
 	for _, m := range members(b.Rest) {
-		if !null(m.value) {
-			return uncarried("a block of type " + clean(m.name))
+		if null(m.value) {
+			continue
+		}
+		if lost = true; o.lose("content."+clean(m.name)) != nil {
+			return false, uncarried("content." + clean(m.name))
 		}
 	}
 	switch {
 	case b.ToolUse != nil && b.ToolUse.Type != "":
-		return uncarried("a tool call of type " + clean(b.ToolUse.Type))
+		return false, o.lose("content.toolUse: " + clean(b.ToolUse.Type))
 	case b.Reasoning != nil && len(members(b.Reasoning.Rest)) > 0:
-		return uncarried("reasoning of another kind")
-	case b.Text == nil && b.ToolUse == nil && b.Reasoning == nil:
-		return uncarried("an empty block")
+		return false, o.lose("content.reasoningContent")
+	case b.Text == nil && b.ToolUse == nil && b.Reasoning == nil && !lost:
+		return false, uncarried("an empty block")
 	}
-	return nil
+	return b.Text != nil || b.ToolUse != nil || b.Reasoning != nil, nil
 }

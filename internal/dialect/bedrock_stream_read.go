@@ -20,10 +20,14 @@ type bedrockEvent struct {
 // bedrockReader reads the events of a ConverseStream. Only tool calls have an event
 // for their beginning: other blocks begin with their first part.
 type bedrockReader struct {
+	o     *StreamOptions
 	begun bool
 	calls int
 	open  map[int]*bedrockOpen // by index of the block
 }
+
+// lostPart is the kind of a block that other dialects have no place for.
+const lostPart = PartKind(numPartKinds)
 
 // bedrockOpen is a block that has begun.
 type bedrockOpen struct {
@@ -61,8 +65,13 @@ func (r *bedrockReader) read(out []Event, data []byte) ([]Event, error) {
 }
 
 func (r *bedrockReader) start(out []Event, index int, b *bedrockBlock) ([]Event, error) {
-	if err := b.strange(); err != nil {
+	ok, err := b.known(r.o)
+	if err != nil {
 		return out, err
+	}
+	if !ok {
+		r.block(index, lostPart)
+		return out, nil
 	}
 	if b.ToolUse == nil {
 		return r.delta(out, index, b)
@@ -88,7 +97,10 @@ func (r *bedrockReader) block(index int, k PartKind) *bedrockOpen {
 }
 
 func (r *bedrockReader) delta(out []Event, index int, d *bedrockBlock) ([]Event, error) {
-	if err := d.strange(); err != nil {
+	if o := r.open[index]; o != nil && o.kind == lostPart {
+		return out, nil
+	}
+	if ok, err := d.known(r.o); !ok || err != nil {
 		return out, err
 	}
 	switch {

@@ -312,7 +312,7 @@ func TestConverseAnswersThatAreNone(t *testing.T) {
 		return `{"output":{"message":{"role":"assistant","content":[` + content + `]}},"stopReason":"` + stop + `","usage":{"inputTokens":1,"outputTokens":1}}`
 	}
 	for name, body := range map[string]string{
-		"citations":          whole(`{"citationsContent":{"content":[{"text":"a"}],"citations":[]}}`, "end_turn"),
+		"citations":          whole(`{"citationsContent":{"content":[{"text":"a"}],"citations":[{"title":"x"}]}}`, "end_turn"),
 		"an image":           whole(`{"image":{"format":"png","source":{"bytes":"AA=="}}}`, "end_turn"),
 		"a provider's tool":  whole(`{"toolUse":{"toolUseId":"t","name":"n","input":{},"type":"server_tool_use"}}`, "tool_use"),
 		"malformed_tool_use": whole(`{"text":"a"}`, "malformed_tool_use"),

@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/go-json-experiment/json"
@@ -67,6 +68,7 @@ type geminiCandidate struct {
 	Content  geminiContent  `json:"content"`
 	Finish   string         `json:"finishReason"`
 	Logprobs geminiLogprobs `json:"logprobsResult"`
+	Rest     jsontext.Value `json:",embed"`
 }
 
 // blocked reports a prompt that was blocked: there is no answer to it.
@@ -86,20 +88,44 @@ func (c *geminiCandidate) stopped(called bool) (s Stop, ok bool, err error) {
 	return s, true, nil
 }
 
-// strange is the error for a part that no other dialect can carry.
+// strange is the error for a part without which the answer would be another.
 func (p *geminiPart) strange() error {
 	switch {
-	case p.Inline != nil || p.File != nil:
-		return uncarried("an image, sound or file")
 	case p.Response != nil:
 		return uncarried("a functionResponse")
 	case p.Call != nil && len(members(p.Call.Rest)) > 0:
 		return uncarried("a call in pieces")
 	}
+	return nil
+}
+
+// lost tells of what a part has and other dialects have no place for: pictures, sound,
+// files, code, and what nobody knows.
+func (p *geminiPart) lost(o *StreamOptions) error {
+	if p.Inline != nil || p.File != nil {
+		if err := o.lose("parts: image, sound or file"); err != nil {
+			return err
+		}
+	}
 	for _, m := range members(p.Rest) {
-		switch m.name {
-		case "executableCode", "codeExecutionResult", "toolCall", "toolResponse":
-			return uncarried("a part of kind " + clean(m.name))
+		if asksNothing(m.value) && m.name != "executableCode" || m.name == "partMetadata" {
+			continue
+		}
+		if err := o.lose("parts." + clean(m.name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lost tells of where an answer has its knowledge from.
+func (c *geminiCandidate) lost(o *StreamOptions) error {
+	for _, m := range members(c.Rest) {
+		if asksNothing(m.value) || m.name != "groundingMetadata" && m.name != "citationMetadata" && m.name != "urlContextMetadata" {
+			continue
+		}
+		if err := o.lose("candidates." + m.name); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -108,13 +134,14 @@ func (p *geminiPart) strange() error {
 // geminiPieces puts the parts of answers into those of no dialect, whole or as they
 // come.
 type geminiPieces struct {
+	o       *StreamOptions
 	request string // its id
 	calls   int
 }
 
 // add appends what a part of an answer is.
 func (g *geminiPieces) add(out []Part, p *geminiPart) ([]Part, error) {
-	if err := p.strange(); err != nil {
+	if err := cmp.Or(p.strange(), p.lost(g.o)); err != nil {
 		return out, err
 	}
 	text := ""
@@ -166,7 +193,7 @@ func parseGeminiAnswer(body []byte, o *StreamOptions) (*Answer, error) {
 	}
 	inOrder(in.Candidates, func(c *geminiCandidate) int64 { return int64(c.Index) })
 	for i := range in.Candidates {
-		s, err := in.Candidates[i].said(answerID(o.ID, i))
+		s, err := in.Candidates[i].said(o, answerID(o.ID, i))
 		if err != nil {
 			return nil, err
 		}
@@ -176,8 +203,11 @@ func parseGeminiAnswer(body []byte, o *StreamOptions) (*Answer, error) {
 }
 
 // said is what a candidate says; id is what ids of its calls are made of.
-func (c *geminiCandidate) said(id string) (a Said, err error) {
-	g := geminiPieces{request: id}
+func (c *geminiCandidate) said(o *StreamOptions, id string) (a Said, err error) {
+	if err := c.lost(o); err != nil {
+		return a, err
+	}
+	g := geminiPieces{o: o, request: id}
 	for i := range c.Content.Parts {
 		n := len(a.Parts)
 		if a.Parts, err = g.add(a.Parts, &c.Content.Parts[i]); err != nil {

@@ -39,8 +39,11 @@ func (r *geminiReader) read(out []Event, data []byte) ([]Event, error) {
 			return out, uncarried("more answers than can be asked for")
 		}
 		t, from := r.turns.at(c.Index), len(out)
-		t.g.request = answerID(r.o.ID, c.Index)
-		var err error
+		t.g.o, t.g.request = r.o, answerID(r.o.ID, c.Index)
+		err := c.lost(r.o)
+		if err != nil {
+			return out, err
+		}
 		if out, err = t.read(out, c); err != nil {
 			return out, err
 		}

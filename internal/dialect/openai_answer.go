@@ -1,7 +1,9 @@
 package dialect
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -60,6 +62,21 @@ type openaiAnswer struct {
 	Model   string         `json:"model"`
 	Created int64          `json:"created"`
 	Choices []openaiChoice `json:"choices"`
+	Sources jsontext.Value `json:"citations"`      // of servers that search
+	Results jsontext.Value `json:"search_results"` // likewise
+}
+
+// lost tells of where an answer has its knowledge from.
+func (a *openaiAnswer) lost(o *StreamOptions) error {
+	if !asksNothing(a.Sources) {
+		if err := o.lose("citations"); err != nil {
+			return err
+		}
+	}
+	if !asksNothing(a.Results) {
+		return o.lose("search_results")
+	}
+	return nil
 }
 
 type openaiChoice struct {
@@ -82,8 +99,13 @@ type openaiDelta struct {
 	Refusal   string              `json:"refusal"`
 	ToolCalls []openaiCallDelta   `json:"tool_calls"`
 	Function  jsontext.Value      `json:"function_call"`
-	Audio     jsontext.Value      `json:"audio"`
+	Role      jsontext.Value      `json:"role"`
+	Details   []openaiReasoning   `json:"reasoning_details"`
+	Rest      jsontext.Value      `json:",embed"`
 }
+
+// openaiLabels are members of a message that say nothing of what it says.
+var openaiLabels = []string{"name", "tool_call_id", "token_ids", "prefix", "provider_specific_fields"}
 
 // openaiSaid is a part of the content of an answer, which most servers send as one text.
 // Mistral's models reason in parts of it.
@@ -117,17 +139,37 @@ func (d *openaiDelta) strange() error {
 	switch {
 	case !null(d.Function):
 		return uncarried("a function_call")
-	case !null(d.Audio):
-		return uncarried("audio")
-	}
-	for i := range d.Content.parts {
-		if k := d.Content.parts[i].Type; k != "text" && k != "refusal" && k != "thinking" {
-			return uncarried("a part of type " + clean(k))
-		}
 	}
 	for i := range d.ToolCalls {
 		if k := d.ToolCalls[i].Type; k != "" && k != "function" {
 			return uncarried("a tool call of type " + clean(k))
+		}
+	}
+	return nil
+}
+
+// lost tells of what other dialects have no place for: annotations, pictures, sound,
+// parts of other kinds, and members that nobody knows. That reasoning is signed is a hint,
+// which chat has clients give back and others do not.
+func (d *openaiDelta) lost(o *StreamOptions, at string) error {
+	for i := range d.Content.parts {
+		if k := d.Content.parts[i].Type; k != "text" && k != "refusal" && k != "thinking" {
+			if err := o.lose(at + ".content: " + clean(k)); err != nil {
+				return err
+			}
+		}
+	}
+	for i := range d.Details {
+		if r := &d.Details[i]; r.Signature != "" || r.Data != "" {
+			o.tell(at + ".reasoning_details")
+		}
+	}
+	for _, m := range members(d.Rest) {
+		if asksNothing(m.value) || slices.Contains(openaiLabels, m.name) {
+			continue
+		}
+		if err := o.lose(at + "." + clean(m.name)); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -157,7 +199,7 @@ func (d *openaiDelta) said(out []Part) []Part {
 			}
 		case "refusal":
 			add(RefusalPart, p.Refusal)
-		default:
+		case "text":
 			add(TextPart, p.Text)
 		}
 	}
@@ -182,10 +224,13 @@ func parseOpenAIAnswer(body []byte, o *StreamOptions) (*Answer, error) {
 	if n := len(in.Choices); n == 0 || n > maxAnswers {
 		return nil, uncarried(fmt.Sprintf("%d choices", n))
 	}
+	if err := in.lost(o); err != nil {
+		return nil, err
+	}
 	a := &Answer{ID: in.ID, Model: in.Model, Created: in.Created}
 	inOrder(in.Choices, func(c *openaiChoice) int64 { return c.Index })
 	for i := range in.Choices {
-		s, err := in.Choices[i].said(answerID(o.ID, i))
+		s, err := in.Choices[i].said(o, answerID(o.ID, i))
 		if err != nil {
 			return nil, err
 		}
@@ -195,9 +240,9 @@ func parseOpenAIAnswer(body []byte, o *StreamOptions) (*Answer, error) {
 }
 
 // said is what a choice says; id is what ids of its calls are made of.
-func (c *openaiChoice) said(id string) (a Said, err error) {
+func (c *openaiChoice) said(o *StreamOptions, id string) (a Said, err error) {
 	m := &c.Message
-	if err := m.strange(); err != nil {
+	if err := cmp.Or(m.strange(), m.lost(o, "message")); err != nil {
 		return a, err
 	}
 	a.Parts = m.said(nil)

@@ -1,6 +1,8 @@
 package dialect
 
 import (
+	"cmp"
+
 	"github.com/go-json-experiment/json"
 )
 
@@ -45,6 +47,9 @@ func (r *openaiReader) read(out []Event, data []byte) ([]Event, error) {
 	if err := json.Unmarshal(data, &c, lenient); err != nil {
 		return out, err
 	}
+	if err := c.lost(r.o); err != nil {
+		return out, err
+	}
 	if !r.begun && (c.ID != "" || len(c.Choices) > 0) {
 		r.begun = true
 		out = append(out, Event{Kind: EventStart, ID: c.ID, Name: c.Model, Created: c.Created})
@@ -57,7 +62,10 @@ func (r *openaiReader) read(out []Event, data []byte) ([]Event, error) {
 		nth := int(choice.Index)
 		t, from := r.turns.at(nth), len(out)
 		t.id = answerID(r.o.ID, nth)
-		var err error
+		err := cmp.Or(choice.Delta.strange(), choice.Delta.lost(r.o, "delta"))
+		if err != nil {
+			return out, err
+		}
 		if out, err = t.delta(out, &choice.Delta, choice.Logprobs.Content); err != nil {
 			return out, err
 		}
@@ -74,9 +82,6 @@ func (r *openaiReader) read(out []Event, data []byte) ([]Event, error) {
 }
 
 func (r *openaiTurn) delta(out []Event, d *openaiDelta, logprobs []Logprob) ([]Event, error) {
-	if err := d.strange(); err != nil {
-		return out, err
-	}
 	r.parts = d.said(r.parts[:0])
 	for i := range r.parts {
 		switch p := &r.parts[i]; p.Kind {

@@ -8,7 +8,7 @@ var responses = codec{
 	dialect: wire.OpenAI, op: wire.Responses, title: "OpenAI responses", signs: openaiMark,
 	parseRequest: parseResponsesRequest, emitRequest: emitResponsesRequest,
 	parseAnswer: parseResponsesAnswer, emitAnswer: emitResponsesAnswer,
-	newReader: func(*StreamOptions) reader { return &responsesReader{} },
+	newReader: func(o *StreamOptions) reader { return &responsesReader{o: o} },
 	newWriter: func(o *StreamOptions) writer { return newResponsesWriter(o) },
 	unread:    asUnread("sequence_number", "obfuscation"),
 	path:      responsesPath, names: responsesNames,

@@ -68,7 +68,7 @@ func unlabelled(s string) (id, seal string) {
 	return "", strings.TrimPrefix(s, openaiMark)
 }
 
-func parseResponsesAnswer(body []byte, _ *StreamOptions) (*Answer, error) {
+func parseResponsesAnswer(body []byte, o *StreamOptions) (*Answer, error) {
 	var in responsesAnswer
 	if err := json.Unmarshal(body, &in, lenient); err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func parseResponsesAnswer(body []byte, _ *StreamOptions) (*Answer, error) {
 	a := &Answer{ID: in.ID, Model: in.Model, Created: int64(in.Created)}
 	called, refused := false, false
 	for i := range in.Output {
-		parts, err := in.Output[i].answer()
+		parts, err := in.Output[i].answer(o)
 		if err != nil {
 			return nil, err
 		}
@@ -100,16 +100,21 @@ func (x *responsesItem) itemID() (id string) {
 }
 
 // answer reads an item of the output.
-func (x *responsesItem) answer() ([]Part, error) {
+func (x *responsesItem) answer(o *StreamOptions) ([]Part, error) {
+	if !asksNothing(x.Phase) {
+		o.tell("output.phase")
+	}
 	switch x.Type {
 	case "message":
 		var out []Part
 		for j := range x.Content.parts {
-			p, err := x.Content.parts[j].answer()
+			p, ok, err := x.Content.parts[j].answer(o)
 			if err != nil {
 				return nil, err
 			}
-			out = append(out, p)
+			if ok {
+				out = append(out, p)
+			}
 		}
 		return out, nil
 	case "function_call":
@@ -126,19 +131,33 @@ func (x *responsesItem) answer() ([]Part, error) {
 		p.Signature = labelled(x.itemID(), p.Signature)
 		return []Part{p}, nil
 	}
-	return nil, uncarried("an item of type " + clean(x.Type))
+	return nil, x.lost(o)
 }
 
-func (p *responsesPart) answer() (Part, error) {
-	switch {
-	case !null(p.Annotations) && !is(p.Annotations, "[]"):
-		return Part{}, uncarried("annotations")
-	case p.Type == "output_text":
-		return Part{Kind: TextPart, Text: p.Text, Logprobs: p.Logprobs}, nil
-	case p.Type == "refusal":
-		return Part{Kind: RefusalPart, Text: p.Refusal}, nil
+// lost tells of an item that other dialects have no place for. A call that the client is
+// to run is not among them: without it the answer is another.
+func (x *responsesItem) lost(o *StreamOptions) error {
+	switch x.Type {
+	case "custom_tool_call", "local_shell_call", "shell_call", "apply_patch_call", "computer_call", "mcp_approval_request":
+		return uncarried("an item of type " + x.Type)
 	}
-	return Part{}, uncarried("a part of type " + clean(p.Type))
+	return o.lose("output: " + clean(x.Type))
+}
+
+// answer is a part of a message; not ok for one that other dialects have no place for.
+func (p *responsesPart) answer(o *StreamOptions) (out Part, ok bool, err error) {
+	if !asksNothing(p.Annotations) {
+		if err := o.lose("output.content.annotations"); err != nil {
+			return Part{}, false, err
+		}
+	}
+	switch p.Type {
+	case "output_text":
+		return Part{Kind: TextPart, Text: p.Text, Logprobs: p.Logprobs}, true, nil
+	case "refusal":
+		return Part{Kind: RefusalPart, Text: p.Refusal}, true, nil
+	}
+	return Part{}, false, o.lose("output.content: " + clean(p.Type))
 }
 
 // responsesOutput is the items of an answer while they are made. Neighbouring texts are

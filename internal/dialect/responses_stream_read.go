@@ -22,6 +22,7 @@ type responsesEvent struct {
 
 // responsesReader reads the events of a response.
 type responsesReader struct {
+	o       *StreamOptions
 	begun   bool
 	items   map[int]*responsesOpen // by output_index
 	calls   int
@@ -75,9 +76,9 @@ func (r *responsesReader) read(out []Event, data []byte) ([]Event, error) {
 			out = append(out, Event{Kind: EventArguments, Index: o.call, Text: e.Delta})
 		}
 	case "response.output_text.annotation.added":
-		return out, uncarried("annotations")
+		return out, r.o.lose("output.content.annotations")
 	case "response.content_part.added", "response.content_part.done":
-		_, err := (&responsesPart{Type: e.Content.Type, Annotations: e.Content.Annotations}).answer()
+		_, _, err := (&responsesPart{Type: e.Content.Type, Annotations: e.Content.Annotations}).answer(r.o)
 		return out, err
 	case "response.completed", "response.incomplete":
 		return r.stop(r.start(out, e), e)
@@ -130,7 +131,7 @@ func (r *responsesReader) added(out []Event, e *responsesEvent) ([]Event, error)
 		}
 		return out, nil
 	}
-	return out, uncarried("an item of type " + clean(e.Item.Type))
+	return out, e.Item.lost(r.o)
 }
 
 // done ends an item. What its deltas have not told is told now.
@@ -139,7 +140,7 @@ func (r *responsesReader) done(out []Event, e *responsesEvent) ([]Event, error) 
 	if o.done {
 		return out, nil
 	}
-	parts, err := e.Item.answer()
+	parts, err := e.Item.answer(r.o)
 	if err != nil {
 		return out, err
 	}

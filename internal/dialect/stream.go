@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"sluice"
 	"sluice/internal/wire"
 )
@@ -20,6 +22,32 @@ type StreamOptions struct {
 	// ID and Model are what the answer says of itself where the backend says nothing.
 	ID, Model string
 	Echo      []byte // of the request: see Translation
+	// Warn lets an answer pass that has what the client's dialect has no place for, and
+	// tells Lost of it, by its name in the backend's answer. Without it such an answer is
+	// an error. Lost may be nil, and is told of the same more than once.
+	Warn bool
+	Lost func(what string)
+}
+
+// lose notes what an answer has and the client's dialect has no place for.
+func (o *StreamOptions) lose(what string) error {
+	if !o.Warn {
+		return uncarried(what)
+	}
+	o.tell(what)
+	return nil
+}
+
+// tell notes a hint that is lost, which is none of what an answer says: it refuses none.
+func (o *StreamOptions) tell(what string) {
+	if o.Lost != nil {
+		o.Lost(what)
+	}
+}
+
+// asksNothing reports a value that says as much as none.
+func asksNothing(v jsontext.Value) bool {
+	return null(v) || is(v, "[]", "{}", `""`, "false")
 }
 
 // reader turns a backend's events into those of no dialect.

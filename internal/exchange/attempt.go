@@ -29,6 +29,7 @@ type attempt struct {
 	body   []byte               // for the backend
 	said   *wire.Head           // what is found in it
 	stream *dialect.Stream      // of its events, likewise
+	lost   []string             // of its answer, what the client's dialect has no place for
 	price  *price.Row           // of the model that was asked for; nil where nothing is charged. See billed
 	served served               // the price of the one that is served in its place
 	raw    sluice.Tokens

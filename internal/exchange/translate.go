@@ -223,7 +223,20 @@ func (t *turn) translated(a *attempt) *dialect.Stream {
 func (t *turn) naming(a *attempt) dialect.StreamOptions {
 	return dialect.StreamOptions{
 		Usage: func() sluice.Usage { return t.took(a) }, Told: t.r.Head.IncludeUsage, Now: time.Now(),
-		ID: string(t.r.ID), Model: string(t.asks()), Echo: a.to.Echo,
+		ID: string(t.r.ID), Model: string(t.asks()), Echo: a.to.Echo, Warn: t.r.Principal.Policy != nil && t.r.Principal.Policy.WarnDropped, Lost: a.loses,
+	}
+}
+
+// maxLost bounds what is told of one answer that its translation left out.
+const maxLost = 16
+
+// loses notes what the client's dialect has no place for: for the header, where that has
+// not gone, and for explain.
+func (a *attempt) loses(what string) {
+	what = "answer: " + what
+	if len(a.lost) < maxLost && !slices.Contains(a.lost, what) {
+		a.lost = append(a.lost, what)
+		a.head.Dropped = strings.TrimPrefix(a.head.Dropped+", "+what, ", ")
 	}
 }
 
@@ -321,7 +334,7 @@ func (t *turn) appendTranslation(b []byte, a *attempt) []byte {
 			b = append(b, `,"fetched":`...)
 			b = strconv.AppendInt(b, int64(n), 10)
 		}
-		if lost := a.to.Report.Paths(); lost != "" {
+		if lost := strings.TrimPrefix(strings.Join(append([]string{a.to.Report.Paths()}, a.lost...), ", "), ", "); lost != "" {
 			b = append(b, `,"dropped":`...)
 			b = appendWord(b, lost)
 		}

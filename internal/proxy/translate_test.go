@@ -346,3 +346,18 @@ func TestTranslatedCopy(t *testing.T) {
 		}
 	})
 }
+
+// What a translated answer leaves out is named in the header and in explain, or is an
+// error, as the tenant's policy says.
+func TestTranslatedAnswerNamesWhatItLoses(t *testing.T) {
+	cited := `{"id":"msg","type":"message","role":"assistant","model":"up","content":[{"type":"text","text":"hi","citations":[{"type":"char_location","cited_text":"x"}]}],"stop_reason":"end_turn","usage":{"input_tokens":9,"output_tokens":3}}`
+	for _, warn := range []bool{true, false} {
+		inBubble(t, setup{policy: sluice.Policy{WarnDropped: warn}, places: []place{{dialect: wire.Anthropic, handler: answers(200, cited)}}}, func(t *testing.T, r *rig) {
+			g := r.do(ask{})
+			dropped := g.header.Get("Sluice-Dropped")
+			if warn && (g.status != 200 || !strings.Contains(dropped, "answer: content.citations")) || !warn && g.status != 502 {
+				t.Errorf("warn %v: got %d, dropped %q: %s", warn, g.status, dropped, g.body)
+			}
+		})
+	}
+}
