@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"sluice"
 )
@@ -162,6 +163,19 @@ func (a *Allocation) beats(b *Allocation) bool {
 	return ok && mine.Cmp(theirs) > 0
 }
 
+// minima are what the models are to have in any case, beside the GPUs that there are.
+func minima(gpus int64, claims []Claim) string {
+	var parts []string
+	sum := int64(0)
+	for i := range claims {
+		if c := &claims[i]; c.Min > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d × %d GPUs", c.Name, c.Min, c.Replica.GPUs))
+			sum += c.Min * c.Replica.GPUs
+		}
+	}
+	return fmt.Sprintf("%d of %d (%s)", sum, gpus, strings.Join(parts, ", "))
+}
+
 // allocate is Allocate with one size for each model.
 func allocate(gpus int64, claims []Claim) (Allocation, error) {
 	items, err := itemsOf(gpus, claims)
@@ -170,7 +184,7 @@ func allocate(gpus int64, claims []Claim) (Allocation, error) {
 	}
 	best, chosen := knapsack(gpus, items)
 	if best < 0 {
-		e := sluice.Invalid("gpus", "does not hold the minimum of every model")
+		e := sluice.Invalid("gpus", "does not hold the minimum of every model: %s", minima(gpus, claims))
 		e.Hint = "lower min of some models, or plan for more GPUs"
 		return Allocation{}, e
 	}

@@ -97,7 +97,7 @@ func (f *AllocationFile) checkFleet(report func(path, cause, fix string)) {
 	for i, d := range f.Domains {
 		at := fmt.Sprintf("domains[%d]", i)
 		if d.GPUs < 1 || d.GPUs > MaxAllocated {
-			report(at+".gpus", fmt.Sprintf("is not between 1 and %d", MaxAllocated), "")
+			report(at+".gpus", fmt.Sprintf("is not between 1 and %d", MaxAllocated), "write how many GPUs the domain has, or leave the domain out")
 			return
 		}
 		if d.Name == "" || seen[d.Name] {
@@ -114,7 +114,7 @@ func (f *AllocationFile) checkFleet(report func(path, cause, fix string)) {
 	}
 	switch {
 	case f.GPUs < 1 || f.GPUs > MaxAllocated:
-		report("gpus", fmt.Sprintf("is not between 1 and %d", MaxAllocated), "")
+		report("gpus", fmt.Sprintf("is not between 1 and %d", MaxAllocated), "write how many GPUs the models share, or list domains with theirs")
 	case sum > 0 && f.GPUs != sum:
 		report("gpus", fmt.Sprintf("is %d, and the domains have %d", f.GPUs, sum), "leave gpus out")
 	}
@@ -132,7 +132,7 @@ func (m *Model) check(at string, report func(path, cause, fix string)) {
 		got, most int64
 	}{{"weight", m.Weight, MaxWeight}, {"min", m.Min, MaxAllocated}} {
 		if bound.got < 0 || bound.got > bound.most {
-			report(at+"."+bound.name, fmt.Sprintf("is not between 0 and %d", bound.most), "")
+			report(at+"."+bound.name, fmt.Sprintf("is %d, and not between 0 and %d", bound.got, bound.most), "write a number in between, or leave it out")
 		}
 	}
 	if m.Profile == "" && len(m.Profiles) == 0 {
@@ -179,7 +179,9 @@ func (f *AllocationFile) Claims(find func(profile string) (Replica, error)) ([]C
 			r, err := find(name)
 			if err != nil {
 				e := *sluice.AsError(err)
-				e.Param = fmt.Sprintf("models[%d].profile", i)
+				if e.Param = fmt.Sprintf("models[%d].profile", i); len(m.Profiles) > 0 {
+					e.Param = fmt.Sprintf("models[%d].profiles[%d]", i, k)
+				}
 				return nil, &e
 			}
 			if k == 0 {

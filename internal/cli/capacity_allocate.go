@@ -48,6 +48,9 @@ func (c *capacityAllocateCmd) Run(env *Env) error {
 		if answer.Moves == nil {
 			return &codedError{code: exitUsage, msg: "the file does not say what runs", hint: "list it under current: docs/capacity.md"}
 		}
+		if len(answer.Moves.Steps) == 0 {
+			fmt.Fprintln(env.Stderr, "nothing is to be moved")
+		}
 		for i := range answer.Moves.Steps {
 			fmt.Fprintln(env.Stdout, strings.Join(commands(&answer.Moves.Steps[i]), "\n"))
 		}
@@ -55,9 +58,21 @@ func (c *capacityAllocateCmd) Run(env *Env) error {
 		return err
 	}
 	if c.Check && (answer.Satisfied < 1 || answer.Moves != nil && len(answer.Moves.Steps) > 0) {
-		return &codedError{code: exitFailed}
+		return &codedError{code: exitFailed, msg: unmet(&answer)}
 	}
 	return nil
+}
+
+// unmet is what --check does not let pass.
+func unmet(a *admin.CapacityAllocation) string {
+	var parts []string
+	if a.Satisfied < 1 {
+		parts = append(parts, share(a.Satisfied)+" of the demand is served")
+	}
+	if a.Moves != nil && len(a.Moves.Steps) > 0 {
+		parts = append(parts, plural(len(a.Moves.Steps), "move")+" to be made, which --commands prints")
+	}
+	return strings.Join(parts, "; ")
 }
 
 func allocationView(a *admin.CapacityAllocation, illustrative bool) view {
