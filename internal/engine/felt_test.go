@@ -12,13 +12,6 @@ import (
 	"sluice/internal/sched"
 )
 
-func (s *short) unpinned() {
-	s.t.Helper()
-	if _, err := s.eng.Operate(s.now, engine.Order{Pool: "big", Unpin: true}); err != nil {
-		s.t.Fatal(err)
-	}
-}
-
 // advance lets time pass and returns what came of a request.
 func (s *short) advance(d time.Duration, id sluice.RequestID) (found engine.Grant) {
 	s.now = s.now.Add(d)
