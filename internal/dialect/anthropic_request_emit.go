@@ -122,6 +122,7 @@ func (e *anthropicEmitter) part(p *Part) {
 		e.open("redacted_thinking")
 		e.b = pair(e.b, "data", p.Signature)
 	case ImagePart:
+		e.rep.image(p)
 		e.open("image")
 		e.source(&p.Media)
 	case DocumentPart:
@@ -216,9 +217,12 @@ func (e *anthropicEmitter) tools() {
 			e.b = pair(e.b, "description", t.Description)
 		}
 		e.b = key(e.b, "input_schema")
-		if t.Schema == nil {
+		switch {
+		case t.Schema == nil:
 			e.b = append(e.b, `{"type":"object","properties":{}}`...)
-		} else {
+		case t.Strict:
+			e.b = append(e.b, heldAlways(t.Schema)...)
+		default:
 			e.b = append(e.b, t.Schema...)
 		}
 		if t.Strict {
@@ -334,7 +338,7 @@ func (e *anthropicEmitter) output() {
 		}
 		if r.Format != nil {
 			e.b = append(pair(append(key(e.b, "format"), '{'), "type", "json_schema"), `,"schema":`...)
-			e.b = append(append(e.b, r.Format.Schema...), '}')
+			e.b = append(append(e.b, heldAlways(r.Format.Schema)...), '}')
 		}
 		e.b = append(e.b, '}')
 	}
@@ -344,6 +348,7 @@ func (e *anthropicEmitter) output() {
 	case ThinkingAdaptive:
 		e.b = append(key(e.b, "thinking"), `{"type":"adaptive"}`...)
 	case ThinkingBudget:
+		e.rep.least(thinking.Budget)
 		e.b = append(figure(pair(append(key(e.b, "thinking"), '{'), "type", "enabled"), "budget_tokens", thinking.Budget), '}')
 	}
 }

@@ -153,7 +153,13 @@ func (in *anthropicRequest) output(r *Request) {
 		o.Format.read(r, "output_config.format")
 		r.unknown("output_config", o.Rest)
 	}
-	in.Format.read(r, "output_format")
+	if older := in.Format; older != nil {
+		if r.Format != nil && older.Type == "json_schema" && string(older.Schema) != string(r.Format.Schema) {
+			r.ask(FeatureFormats, "output_format", nil)
+		} else {
+			older.read(r, "output_format")
+		}
+	}
 	t := in.Thinking
 	if t == nil {
 		return

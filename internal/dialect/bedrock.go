@@ -83,6 +83,7 @@ var bedrockCarries = map[Feature]carriage{
 	FeatureFormatNote: {Dropped, "is not carried to this dialect", "write it into the instructions"},
 	FeatureGrammar:    {Refused, "is a grammar, which this dialect does not have", "use response_format json_schema"},
 	FeatureEffort:     {Kept, "as `outputConfig.effort`", ""},
+	FeatureLeast:      {Refused, "is below the 1024 tokens that this dialect takes at least", "give it 1024, or 0"},
 	FeatureMinimal:    {Approximately, "becomes low, the least that this dialect has", "use low"},
 	FeatureNoThinking: {Kept, "as `additionalModelRequestFields.thinking`, which Anthropic's models take and others refuse", ""},
 	FeatureAdaptive:   {Kept, "likewise", ""},

@@ -129,7 +129,7 @@ func (e *bedrockEmitter) shown(p *Part) {
 		switch {
 		case p.Media.URL != "": // it is refused already
 		case !ok:
-			e.rep.at(FeatureSearchResult, p.at)
+			e.rep.at(FeatureImageKind, p.at)
 		default:
 			e.block("image")
 			e.b = pair(e.b, "format", format)

@@ -170,9 +170,12 @@ func (e *bedrockEmitter) tool(t *Tool) {
 		e.b = pair(e.b, "description", t.Description)
 	}
 	e.open("inputSchema")
-	if t.Schema == nil {
+	switch {
+	case t.Schema == nil:
 		e.raw("json", []byte(`{"type":"object","properties":{}}`))
-	} else {
+	case t.Strict:
+		e.raw("json", heldAlways(t.Schema))
+	default:
 		e.raw("json", t.Schema)
 	}
 	e.close(1)
@@ -205,7 +208,7 @@ func (e *bedrockEmitter) output() {
 		e.b = pair(e.b, "type", "json_schema")
 		e.open("structure")
 		e.open("jsonSchema")
-		e.b = pair(e.b, "schema", string(r.Format.Schema))
+		e.b = pair(e.b, "schema", string(heldAlways(r.Format.Schema)))
 		if r.Format.Name != "" {
 			e.b = pair(e.b, "name", r.Format.Name)
 		}
@@ -232,6 +235,7 @@ func (e *bedrockEmitter) additional() {
 	case ThinkingAdaptive:
 		e.raw("thinking", []byte(`{"type":"adaptive"}`))
 	case ThinkingBudget:
+		e.rep.least(r.Thinking.Budget)
 		e.open("thinking")
 		e.b = figure(pair(e.b, "type", "enabled"), "budget_tokens", r.Thinking.Budget)
 		e.close(1)

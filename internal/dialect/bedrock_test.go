@@ -275,7 +275,7 @@ func TestConverseShapes(t *testing.T) {
 		},
 		{
 			"the schema is a text", asked + `,"output_config":{"effort":"high","format":{"type":"json_schema","schema":{"type":"object"}}},"tools":[{"name":"f","input_schema":{"type":"object"},"strict":true}],"tool_choice":{"type":"any"}}`,
-			`{"model":"m","messages":[{"role":"user","content":[{"text":"x"}]}],"inferenceConfig":{"maxTokens":9},"toolConfig":{"tools":[{"toolSpec":{"name":"f","inputSchema":{"json":{"type":"object"}},"strict":true}}],"toolChoice":{"any":{}}},"outputConfig":{"effort":"high","textFormat":{"type":"json_schema","structure":{"jsonSchema":{"schema":"{\"type\":\"object\"}"}}}}}`, wire.Messages,
+			`{"model":"m","messages":[{"role":"user","content":[{"text":"x"}]}],"inferenceConfig":{"maxTokens":9},"toolConfig":{"tools":[{"toolSpec":{"name":"f","inputSchema":{"json":{"type":"object","additionalProperties":false}},"strict":true}}],"toolChoice":{"any":{}}},"outputConfig":{"effort":"high","textFormat":{"type":"json_schema","structure":{"jsonSchema":{"schema":"{\"type\":\"object\",\"additionalProperties\":false}"}}}}}`, wire.Messages,
 		},
 		{
 			"media by their bytes, documents under names that differ",

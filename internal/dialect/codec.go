@@ -77,9 +77,10 @@ func (c *codec) carriage(from *codec, f Feature) carriage {
 
 // reporter collects what a target does not carry.
 type reporter struct {
-	from, to *codec
-	model    string // the backend's name of its model; may be empty
-	report   Report
+	from, to    *codec
+	model       string // the backend's name of its model; may be empty
+	thoughtless bool   // which is known not to reason
+	report      Report
 }
 
 // tell notes what becomes of a feature that stands at path.

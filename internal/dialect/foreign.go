@@ -6,6 +6,12 @@ var foreign = map[Feature]carriage{
 	FeatureSigned:       anothers,
 	FeatureForeign:      anothers,
 	FeatureOpenAISealed: anothers,
+	FeatureImageKind:    {Refused, "is an image of a kind that this dialect does not take", "send it as PNG, JPEG, GIF or WebP"},
+	FeatureChoiceless:   {Refused, "says that a tool must be called, and there is none", "declare tools, or leave it out"},
+	FeatureFormats:      {Refused, "is another format than that of output_config, and an answer has one", "send one of them"},
+	FeatureEffortOff:    {Kept, "beside that", ""},
+	FeatureNotStrict:    {Kept, "as all schemas", ""},
+	FeatureLeast:        {Kept, "as any budget", ""},
 
 	FeatureServerTool:  {Refused, "is a tool that another provider runs", "leave it out, or " + ownDialect},
 	FeatureWebSearch:   {Refused, "is a search that another provider runs", "leave it out, or " + ownDialect},

@@ -153,6 +153,9 @@ var geminiBudgets = map[string]int64{"minimal": 1024, "low": 1024, "medium": 819
 // name it is shown.
 func (e *geminiEmitter) thinking() {
 	r, kind, effort := e.r, e.r.Thinking.Kind, e.r.Effort
+	if kind == ThinkingOff {
+		e.rep.effortOff(r)
+	}
 	if effort == "none" {
 		kind, effort = ThinkingOff, ""
 	}
@@ -162,7 +165,7 @@ func (e *geminiEmitter) thinking() {
 	e.b = append(key(e.b, "thinkingConfig"), '{')
 	switch {
 	case kind == ThinkingOff && strings.HasPrefix(e.model(), "gemini-3"): // it cannot do without
-		e.fit()
+		e.rep.tell(FeatureEffortFit, e.rep.from.path(top(), e.rep.from.names[FeatureNoThinking]))
 		e.b = pair(e.b, "thinkingLevel", "MINIMAL")
 	case kind == ThinkingOff:
 		e.b = figure(e.b, "thinkingBudget", 0)

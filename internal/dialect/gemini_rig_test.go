@@ -36,7 +36,7 @@ func geminiKeeps(r *Request) {
 		}
 	}
 	if r.Format != nil {
-		r.Format.Schema = jsontext.Value(`{"type":"object"}`)
+		r.Format.Schema = jsontext.Value(`{"type":"object","additionalProperties":false}`)
 	}
 }
 
@@ -218,6 +218,7 @@ var geminiTells = map[Feature]tells{
 	FeaturePrefill:       {"contents[1]", answered + `{"text":"a"}]}]}`, nil},
 	FeatureNoTurn:        {"contents", `{"contents":[],"systemInstruction":{"parts":[{"text":"s"}]}}`, nil},
 	FeatureImage:         {"", asks(`{"inlineData":{"mimeType":"image/png","data":"AAAA"}}`), nil},
+	FeatureImageKind:     {"contents[0].parts[0].inlineData", asks(`{"inlineData":{"mimeType":"image/heic","data":"AAAA"}}`), nil},
 	FeatureImageURL:      {"contents[0].parts[0].fileData.fileUri", asks(`{"fileData":{"mimeType":"image/png","fileUri":"https://a/b.png"}}`), nil},
 	FeatureImageDetail:   {"generationConfig.mediaResolution", configured(`"mediaResolution":"MEDIA_RESOLUTION_LOW"`), nil},
 	FeatureDocument:      {"", asks(`{"inlineData":{"mimeType":"application/pdf","data":"AAAA","displayName":"a.pdf"}}`), nil},
@@ -246,6 +247,7 @@ var geminiTells = map[Feature]tells{
 	FeatureServerTool:    {"tools[0].googleSearch", said + `,"tools":[{"googleSearch":{}}]}`, nil},
 	FeatureChoice:        {"", said + `,"tools":[{"functionDeclarations":[{"name":"f"}]}],"toolConfig":{"functionCallingConfig":{"mode":"ANY","allowedFunctionNames":["f"]}}}`, nil},
 	FeatureUndeclared:    {"", ran(callF+`,`+callF, resultF+`,`+resultF), nil},
+	FeatureChoiceless:    {"toolConfig.functionCallingConfig.mode", said + `,"toolConfig":{"functionCallingConfig":{"mode":"ANY"}}}`, nil},
 	FeatureNoCalls:       {"toolConfig.functionCallingConfig.mode", said + `,"tools":[{"functionDeclarations":[{"name":"f"}]}],"toolConfig":{"functionCallingConfig":{"mode":"NONE"}}}`, nil},
 	FeatureAllowedTools:  {"toolConfig.functionCallingConfig.allowedFunctionNames", said + `,"tools":[{"functionDeclarations":[{"name":"f"},{"name":"g"}]}],"toolConfig":{"functionCallingConfig":{"mode":"ANY","allowedFunctionNames":["f","g"]}}}`, nil},
 	FeatureMaxOutput:     {"", configured(`"maxOutputTokens":9`), nil},
@@ -260,12 +262,15 @@ var geminiTells = map[Feature]tells{
 	FeatureBlankStop:     {"generationConfig.stopSequences[1]", configured(`"stopSequences":["a","\n"]`), nil},
 	FeatureChoices:       {"generationConfig.candidateCount", configured(`"candidateCount":2`), nil},
 	FeatureLogprobs:      {"generationConfig.responseLogprobs", configured(`"responseLogprobs":true`), nil},
-	FeatureSchema:        {"", configured(`"responseMimeType":"application/json","responseSchema":{"type":"OBJECT","properties":{"a":{"type":"INTEGER"}}}`), nil},
+	FeatureSchema:        {"", configured(`"responseMimeType":"application/json","responseSchema":{"type":"OBJECT","properties":{"a":{"type":"INTEGER"}},"required":["a"]}`), nil},
+	FeatureNotStrict:     {"generationConfig.responseSchema", configured(`"responseMimeType":"application/json","responseSchema":{"type":"OBJECT","properties":{"a":{"type":"INTEGER"}}}`), nil},
 	FeatureObject:        {"generationConfig.responseMimeType", configured(`"responseMimeType":"application/json"`), nil},
 	FeatureGrammar:       {"generationConfig.responseMimeType", configured(`"responseMimeType":"text/x.enum","responseSchema":{"type":"STRING","enum":["a"]}`), nil},
 	FeatureEffort:        {"", configured(`"thinkingConfig":{"thinkingLevel":"HIGH"}`), nil},
 	FeatureMinimal:       {"generationConfig.thinkingConfig.thinkingLevel", configured(`"thinkingConfig":{"thinkingLevel":"MINIMAL"}`), nil},
 	FeatureNoThinking:    {"", configured(`"thinkingConfig":{"thinkingBudget":0}`), nil},
+	FeatureEffortOff:     {"generationConfig.thinkingConfig.thinkingLevel", configured(`"thinkingConfig":{"thinkingBudget":0,"thinkingLevel":"LOW"}`), nil},
+	FeatureLeast:         {"generationConfig.thinkingConfig.thinkingBudget", configured(`"thinkingConfig":{"thinkingBudget":100}`), nil},
 	FeatureAdaptive:      {"", configured(`"thinkingConfig":{"thinkingBudget":-1}`), nil},
 	FeatureBudget:        {"generationConfig.thinkingConfig.thinkingBudget", configured(`"thinkingConfig":{"thinkingBudget":5000}`), nil},
 	FeatureDisplay:       {"generationConfig.thinkingConfig.includeThoughts", configured(`"thinkingConfig":{"includeThoughts":true}`), nil},

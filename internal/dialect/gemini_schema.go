@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -16,12 +17,24 @@ func openAPISchema(v jsontext.Value) jsontext.Value {
 		return v
 	}
 	b := []byte{'{'}
-	nullable, kind := false, ""
-	for _, m := range members(in) {
+	all, kind := members(in), ""
+	nullable := slices.ContainsFunc(all, func(m member) bool { return m.name == "nullable" && is(m.value, "true") })
+	var order []string
+	for _, m := range all {
+		if camel(m.name) == "propertyOrdering" {
+			_ = json.Unmarshal(m.value, &order, lenient) // what is no list orders nothing
+		}
+	}
+	for _, m := range all {
 		name := camel(m.name)
 		switch name {
 		case "nullable":
-			nullable = is(m.value, "true")
+		case "enum", "anyOf":
+			v := m.value
+			if name == "anyOf" {
+				v = schemaList(v)
+			}
+			b = append(key(b, name), orNull(v, name, nullable)...)
 		case "type":
 			kind = strings.ToLower(word(m.value))
 		case "propertyOrdering", "example":
@@ -32,8 +45,8 @@ func openAPISchema(v jsontext.Value) jsontext.Value {
 		case "items", "additionalProperties":
 			b = append(key(b, name), openAPISchema(m.value)...)
 		case "properties":
-			b = append(key(b, name), schemas(m.value)...)
-		case "anyOf", "oneOf", "allOf", "prefixItems":
+			b = append(key(b, name), schemas(m.value, order)...)
+		case "oneOf", "allOf", "prefixItems":
 			b = append(key(b, name), schemaList(m.value)...)
 		case "minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties":
 			b = append(key(b, name), strings.Trim(string(m.value), `"`)...)
@@ -51,10 +64,36 @@ func openAPISchema(v jsontext.Value) jsontext.Value {
 	return append(b, '}')
 }
 
-// schemas are the schemas of properties, whose names are the client's own.
-func schemas(v jsontext.Value) []byte {
+// orNull is a list of values, or of schemas, that allows null where its schema does: its
+// type alone would say so in vain.
+func orNull(list jsontext.Value, name string, nullable bool) jsontext.Value {
+	none := "null"
+	if name == "anyOf" {
+		none = `{"type":"null"}`
+	}
+	var values []jsontext.Value
+	if !nullable || json.Unmarshal(list, &values, lenient) != nil || slices.ContainsFunc(values, func(v jsontext.Value) bool { return is(v, none) }) {
+		return list
+	}
+	b := []byte{'['}
+	for _, v := range values {
+		b = append(sep(b), v...)
+	}
+	return append(append(sep(b), none...), ']')
+}
+
+// schemas are the schemas of properties, whose names are the client's own, in the order
+// that is wanted of them: backends write them as they stand. Those that it does not name
+// come last.
+func schemas(v jsontext.Value, order []string) []byte {
 	b := []byte{'{'}
-	for _, m := range members(v) {
+	all := members(v)
+	at := make(map[string]int, len(order))
+	for i, name := range order {
+		at[name] = i - len(order)
+	}
+	slices.SortStableFunc(all, func(x, y member) int { return at[x.name] - at[y.name] })
+	for _, m := range all {
 		b = append(text(sep(b), m.name), ':')
 		b = append(b, openAPISchema(m.value)...)
 	}

@@ -28,7 +28,7 @@ func TestGeminiShapes(t *testing.T) {
 		{
 			"a schema of OpenAPI becomes one of JSON",
 			said + `,"tools":[{"functionDeclarations":[{"name":"f","parameters":{"type":"OBJECT","properties":{"a":{"type":"STRING","nullable":true,"format":"enum","enum":["x"]},"b":{"type":"ARRAY","items":{"type":"INTEGER"},"min_items":"1"}},"required":["a"],"propertyOrdering":["a"]}}]}]}`,
-			`{"model":"m","messages":[{"role":"user","content":"x"}],"tools":[{"type":"function","function":{"name":"f","parameters":{"properties":{"a":{"enum":["x"],"type":["string","null"]},"b":{"items":{"type":"integer"},"minItems":1,"type":"array"}},"required":["a"],"type":"object"}}}]}`,
+			`{"model":"m","messages":[{"role":"user","content":"x"}],"tools":[{"type":"function","function":{"name":"f","parameters":{"properties":{"a":{"enum":["x",null],"type":["string","null"]},"b":{"items":{"type":"integer"},"minItems":1,"type":"array"}},"required":["a"],"type":"object"}}}]}`,
 			wire.GenerateContent, wire.Chat,
 		},
 		{

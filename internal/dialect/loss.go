@@ -52,6 +52,30 @@ func (r *Report) add(l Loss) {
 	}
 }
 
+// effortOff tells of an effort beside reasoning that is to be off.
+func (r *reporter) effortOff(q *Request) {
+	if q.Effort != "" && q.Effort != "none" {
+		r.tell(FeatureEffortOff, r.from.path(top(), r.from.names[FeatureEffortOff]))
+	}
+}
+
+// image tells of an image by its bytes that is of a kind that few take.
+func (r *reporter) image(p *Part) {
+	if p.Media.URL == "" && imageFormats[p.Media.Type] == "" {
+		r.at(FeatureImageKind, p.at)
+	}
+}
+
+// leastBudget is the least that Claude takes to reason with, in tokens.
+const leastBudget = 1024
+
+// least tells of a budget below that.
+func (r *reporter) least(budget int64) {
+	if budget < leastBudget {
+		r.tell(FeatureLeast, r.from.path(top(), r.from.names[FeatureLeast]))
+	}
+}
+
 // maxLosses bounds the losses that are told of one request.
 const maxLosses = 64
 

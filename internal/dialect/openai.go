@@ -19,7 +19,7 @@ var openai = codec{
 var openaiNames = map[Feature]string{
 	FeatureNoTurn: "messages", FeatureReasoning: "reasoning_content", FeatureSigned: "reasoning_details", FeatureRefusalText: "refusal",
 	FeatureCache: "prompt_cache_breakpoint", FeatureHot: "temperature", FeatureTopK: "top_k", FeatureBlankStop: "stop", FeatureMinimal: "reasoning_effort",
-	FeatureToolName: "function.name", FeatureNoCalls: "tool_choice", FeatureSerial: "parallel_tool_calls",
+	FeatureToolName: "function.name", FeatureNoCalls: "tool_choice", FeatureChoiceless: "tool_choice", FeatureNoThinking: "reasoning_effort", FeatureImageKind: "image_url.url", FeatureSerial: "parallel_tool_calls",
 	FeatureImageURL: "image_url.url", FeatureAllowedTools: "tool_choice", FeatureOrphan: "tool_call_id", FeatureStops: "stop", FeatureUser: "user",
 }
 
@@ -39,6 +39,7 @@ var openaiFields = []field{
 	{FeatureEmptyText, "`messages[].content`: empty"},
 	{FeatureName, "`messages[].name`"},
 	{FeatureImage, "`image_url`: `data:`"},
+	{FeatureImageKind, "`image_url`: `data:` of other kinds"},
 	{FeatureImageURL, "`image_url`: others"},
 	{FeatureImageDetail, "`image_url.detail` but `auto`"},
 	{FeatureDocument, "`file.file_data`"},
@@ -62,6 +63,7 @@ var openaiFields = []field{
 	{FeatureServerTool, "`tools`: others"},
 	{FeatureFunctions, "`functions`, `function_call`, role `function`"},
 	{FeatureChoice, "`tool_choice`"},
+	{FeatureChoiceless, "`tool_choice`: required or a function, without `tools`"},
 	{FeatureNoCalls, "`tool_choice: none`"},
 	{FeatureUndeclared, "`tool_calls` in `messages`, without `tools`"},
 	{FeatureAllowedTools, "`tool_choice`: allowed_tools"},
@@ -164,15 +166,18 @@ var openaiCarries = map[Feature]carriage{
 	FeatureStop:        {Kept, "as `stop`", ""},
 
 	FeatureSchema:     {Kept, "strict, under the name `response`", ""},
+	FeatureNotStrict:  {Approximately, "is asked for without strict, which this dialect has for schemas alone whose objects have no optional and no further properties", "require all properties, with null as the value of one that is not there, and no others (additionalProperties: false)"},
 	FeatureObject:     {Kept, "as `response_format`: json_object", ""},
 	FeatureFormatNote: {fate: Kept},
 	FeatureGrammar:    {Refused, "is a grammar in a form that is not translated", "use a JSON schema"},
 	FeatureEffort:     {Kept, "as `reasoning_effort`", ""},
 	FeatureMinimal:    {fate: Kept},
+	FeatureEffortOff:  {Dropped, "is left out: the effort of this dialect is that of the reasoning, which is to be off", "leave one of them out"},
 	FeatureVerbosity:  {Kept, "as `verbosity`", ""},
 	FeatureNoThinking: {Kept, "as `reasoning_effort: none`", ""},
 	FeatureAdaptive:   {Kept, "which is what leaving it out means here", ""},
 	FeatureBudget:     {Approximately, "becomes a reasoning effort: below 4096 low, below 16384 medium, else high; max_tokens still bounds the whole output", "use output_config.effort"},
+	FeatureLeast:      {Approximately, "becomes a reasoning effort: below 4096 low, below 16384 medium, else high; max_tokens still bounds the whole output", "use output_config.effort"},
 	FeatureDisplay:    {Dropped, "has no place in this dialect: the backend decides what it shows", dropField},
 
 	FeatureUser:        {Kept, "as `user`, at Mistral in `metadata`; replaced by its hash where it is longer than 64 bytes", ""},

@@ -269,6 +269,7 @@ func (e *openaiEmitter) part(p *Part) {
 	case ImagePart:
 		url := m.URL
 		if url == "" {
+			e.rep.image(p)
 			url = "data:" + m.Type + ";base64," + m.Data
 		}
 		e.b = pair(append(key(pair(e.b, "type", "image_url"), "image_url"), '{'), "url", url)
@@ -323,8 +324,12 @@ func (e *openaiEmitter) tools() {
 		if t.Description != "" {
 			e.b = pair(e.b, "description", t.Description)
 		}
-		e.raw("parameters", t.Schema)
-		if t.Strict {
+		schema, strict := t.Schema, t.Strict
+		if strict {
+			schema, strict = e.rep.held(schema, toolAt(t.index))
+		}
+		e.raw("parameters", schema)
+		if strict {
 			e.b = append(key(e.b, "strict"), "true"...)
 		}
 		e.b = append(e.b, '}', '}')
@@ -353,6 +358,7 @@ func (e *openaiEmitter) output() {
 	r, effort := e.r, e.r.Effort
 	switch r.Thinking.Kind {
 	case ThinkingOff:
+		e.rep.effortOff(r)
 		effort = "none"
 	case ThinkingBudget:
 		e.rep.at(FeatureBudget, top())
@@ -373,10 +379,14 @@ func (e *openaiEmitter) output() {
 		if f.Note != "" {
 			e.b = pair(e.b, "description", f.Note)
 		}
-		if !f.Loose {
+		schema, strict := f.Schema, !f.Loose
+		if strict {
+			schema, strict = e.rep.held(schema, top())
+		}
+		if strict {
 			e.b = append(key(e.b, "strict"), "true"...)
 		}
-		e.b = append(append(key(e.b, "schema"), f.Schema...), '}', '}')
+		e.b = append(append(key(e.b, "schema"), schema...), '}', '}')
 	}
 }
 

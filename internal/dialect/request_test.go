@@ -57,7 +57,7 @@ var genRequest = rapid.Custom(func(t *rapid.T) *Request {
 		r.Messages = append(r.Messages, answer, next)
 	}
 	if rapid.Bool().Draw(t, "tools") {
-		r.Tools = []Tool{{Name: "f", Description: "d", Schema: jsontext.Value(`{"type":"object","properties":{"a":{"type":"string"}}}`), Strict: rapid.Bool().Draw(t, "strict")}}
+		r.Tools = []Tool{{Name: "f", Description: "d", Schema: jsontext.Value(`{"type":"object","properties":{"a":{"type":"string"}},"required":["a"],"additionalProperties":false}`), Strict: rapid.Bool().Draw(t, "strict")}}
 		r.Choice = rapid.SampledFrom([]Choice{{}, {Kind: ChoiceAuto}, {Kind: ChoiceNone}, {Kind: ChoiceAny}, {Kind: ChoiceOne, Name: "f"}}).Draw(t, "choice")
 		if r.Choice.Kind == ChoiceAuto && r.Tools[0].Strict || r.Choice.Kind == ChoiceAny {
 			r.Choice.Only = rapid.SampledFrom([][]string{nil, {"f", "g"}}).Draw(t, "only")
@@ -77,7 +77,7 @@ var genRequest = rapid.Custom(func(t *rapid.T) *Request {
 		}
 	}
 	if rapid.Bool().Draw(t, "format") {
-		r.Format = &Format{Name: "response", Schema: jsontext.Value(`{"type":"object"}`)}
+		r.Format = &Format{Name: "response", Schema: jsontext.Value(`{"type":"object","additionalProperties":false}`)}
 	}
 	return r
 })

@@ -52,7 +52,7 @@ var responsesElsewhere = map[Feature]carriage{
 // responsesNames are the members that typed features stand in.
 var responsesNames = map[Feature]string{
 	FeatureNoTurn: "input", FeatureCache: "prompt_cache_breakpoint", FeatureHot: "temperature", FeatureMinimal: "reasoning.effort", FeatureToolName: "name",
-	FeatureImageURL: "image_url", FeatureAllowedTools: "tool_choice", FeatureDocumentURL: "file_url", FeatureNoCalls: "tool_choice", FeatureSerial: "parallel_tool_calls", FeatureOrphan: "call_id", FeatureUser: "user",
+	FeatureImageURL: "image_url", FeatureAllowedTools: "tool_choice", FeatureDocumentURL: "file_url", FeatureNoCalls: "tool_choice", FeatureChoiceless: "tool_choice", FeatureNoThinking: "reasoning.effort", FeatureImageKind: "image_url", FeatureSerial: "parallel_tool_calls", FeatureOrphan: "call_id", FeatureUser: "user",
 }
 
 // responsesPath is where something stands in a request: in items of input.
@@ -89,6 +89,7 @@ var responsesFields = []field{
 	{FeaturePrefill, "last item of the assistant"},
 	{FeatureEmptyText, "`input_text`: empty"},
 	{FeatureImage, "`input_image.image_url`: `data:`"},
+	{FeatureImageKind, "`input_image.image_url`: `data:` of other kinds"},
 	{FeatureImageURL, "`input_image.image_url`: others"},
 	{FeatureImageDetail, "`input_image.detail` but `auto`"},
 	{FeatureDocument, "`input_file.file_data`"},
@@ -117,6 +118,7 @@ var responsesFields = []field{
 	{FeatureCustomTool, "`tools`, items: custom"},
 	{FeatureServerTool, "`tools`: others"},
 	{FeatureChoice, "`tool_choice`"},
+	{FeatureChoiceless, "`tool_choice`: required or a function, without `tools`"},
 	{FeatureNoCalls, "`tool_choice: none`"},
 	{FeatureAllowedTools, "`tool_choice`: allowed_tools"},
 	{FeatureSerial, "`parallel_tool_calls: false`"},
@@ -218,14 +220,17 @@ var responsesCarries = map[Feature]carriage{
 	FeatureLogprobs:    {Kept, "as `top_logprobs` and `include`", ""},
 
 	FeatureSchema:     {Kept, "as `text.format`", ""},
+	FeatureNotStrict:  {Approximately, "is asked for without strict, which this dialect has for schemas alone whose objects have no optional and no further properties", "require all properties, with null as the value of one that is not there, and no others (additionalProperties: false)"},
 	FeatureObject:     {Kept, "as `text.format`: json_object", ""},
 	FeatureFormatNote: {fate: Kept},
 	FeatureGrammar:    {Refused, "is a grammar, which this operation does not have", "use a JSON schema"},
 	FeatureEffort:     {Kept, "as `reasoning.effort`", ""},
 	FeatureMinimal:    {fate: Kept},
+	FeatureEffortOff:  {Dropped, "is left out: the effort of this dialect is that of the reasoning, which is to be off", "leave one of them out"},
 	FeatureNoThinking: {Kept, "as `reasoning.effort: none`", ""},
 	FeatureAdaptive:   {Kept, "which is what leaving it out means here", ""},
 	FeatureBudget:     {Approximately, "becomes a reasoning effort: below 4096 low, below 16384 medium, else high; the bound on the output still holds", "say the effort"},
+	FeatureLeast:      {Approximately, "becomes a reasoning effort: below 4096 low, below 16384 medium, else high; the bound on the output still holds", "say the effort"},
 	FeatureDisplay:    {Dropped, "has no place in this operation: the backend decides what it shows", dropField},
 	FeatureVerbosity:  {Kept, "as `text.verbosity`", ""},
 	FeaturePrediction: {Dropped, "has no place in this operation", dropField},

@@ -32,8 +32,7 @@ func emitResponsesRequest(b []byte, r *Request, rep *reporter) []byte {
 		e.b = pair(e.b, "service_tier", "default")
 	}
 	e.b = append(key(e.b, "store"), "false"...)
-	e.b = append(key(e.b, "include"), `["reasoning.encrypted_content"`...)
-	e.b = append(e.logprobs(), ']')
+	e.include()
 	e.b = openaiShared(e.b, r.Asks)
 	if top, _ := r.logprobs(); top != nil {
 		e.raw("top_logprobs", top)
@@ -72,12 +71,22 @@ func (e *responsesEmitter) stops() {
 	}
 }
 
-// logprobs asks for log probabilities, in the list of what is to be included.
-func (e *responsesEmitter) logprobs() []byte {
-	if _, ok := e.r.logprobs(); !ok {
-		return e.b
+// include asks for what is told where it is asked for alone: sealed reasoning, of a model
+// that reasons (others refuse to be asked for it), and log probabilities.
+func (e *responsesEmitter) include() {
+	sealed := !e.rep.thoughtless
+	_, likely := e.r.logprobs()
+	if !sealed && !likely {
+		return
 	}
-	return append(e.b, `,"message.output_text.logprobs"`...)
+	e.b = append(key(e.b, "include"), '[')
+	if sealed {
+		e.b = text(e.b, "reasoning.encrypted_content")
+	}
+	if likely {
+		e.b = text(sep(e.b), "message.output_text.logprobs")
+	}
+	e.b = append(e.b, ']')
 }
 
 // asked is the value of the first ask of a feature, nil if there is none.
@@ -242,6 +251,7 @@ func (e *responsesEmitter) part(p *Part, role string) {
 	case ImagePart:
 		url, detail := m.URL, m.Detail
 		if url == "" {
+			e.rep.image(p)
 			url = "data:" + m.Type + ";base64," + m.Data
 		}
 		if detail == "" {
@@ -336,12 +346,15 @@ func (e *responsesEmitter) tool(t *Tool) {
 	if t.Description != "" {
 		e.b = pair(e.b, "description", t.Description)
 	}
-	schema := t.Schema
+	schema, strict := t.Schema, t.Strict
+	if strict {
+		schema, strict = e.rep.held(schema, toolAt(t.index))
+	}
 	if schema == nil {
 		schema = jsontext.Value("null")
 	}
 	e.raw("parameters", schema)
-	e.b = append(key(e.b, "strict"), boolean(t.Strict)...)
+	e.b = append(key(e.b, "strict"), boolean(strict)...)
 	e.b = append(e.b, '}')
 }
 
@@ -369,8 +382,12 @@ func (e *responsesEmitter) text() {
 		if f.Note != "" {
 			e.b = pair(e.b, "description", f.Note)
 		}
-		e.b = append(key(e.b, "strict"), boolean(!f.Loose)...)
-		e.b = append(append(key(e.b, "schema"), f.Schema...), '}')
+		schema, strict := f.Schema, !f.Loose
+		if strict {
+			schema, strict = e.rep.held(schema, top())
+		}
+		e.b = append(key(e.b, "strict"), boolean(strict)...)
+		e.b = append(append(key(e.b, "schema"), schema...), '}')
 	case object:
 		e.b = append(key(e.b, "format"), `{"type":"json_object"}`...)
 	}
@@ -382,6 +399,7 @@ func (e *responsesEmitter) reasoning() {
 	effort := e.r.Effort
 	switch e.r.Thinking.Kind {
 	case ThinkingOff:
+		e.rep.effortOff(e.r)
 		effort = "none"
 	case ThinkingBudget:
 		e.rep.at(FeatureBudget, top())

@@ -184,9 +184,7 @@ func (in *responsesRequest) tools(r *Request) {
 		t, at := &in.Tools[i], fmt.Sprintf("tools[%d]", i)
 		switch t.Type {
 		case "function":
-			r.Tools = append(r.Tools, Tool{
-				Name: t.Name, Description: t.Description, Schema: given(t.Parameters), Strict: t.Strict != nil && *t.Strict, index: i,
-			})
+			r.Tools = append(r.Tools, Tool{Name: t.Name, Description: t.Description, Schema: given(t.Parameters), Strict: t.strict(), index: i})
 			r.unknown(at, t.Rest)
 		case "custom":
 			r.ask(FeatureCustomTool, at, nil)
@@ -195,6 +193,16 @@ func (in *responsesRequest) tools(r *Request) {
 		}
 	}
 	in.choice(r)
+}
+
+// strict reports whether calls are held to the schema. Left out they are, where that needs
+// no other schema.
+func (t *responsesTool) strict() bool {
+	if t.Strict != nil || null(t.Parameters) {
+		return t.Strict != nil && *t.Strict
+	}
+	_, traits := closed(t.Parameters)
+	return traits.strict()
 }
 
 func (in *responsesRequest) choice(r *Request) {

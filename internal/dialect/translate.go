@@ -31,6 +31,8 @@ type Options struct {
 	// Model is the backend's name of its model, by which a target chooses between what
 	// its models understand. Empty takes the newest.
 	Model string
+	// Thoughtless says that its model is known not to reason.
+	Thoughtless bool
 	// Media is what URLs in the request have led to, by URL: see Wants. It has no URL of
 	// its own.
 	Media map[string]Media
@@ -53,8 +55,9 @@ func Translate(head *wire.Head, body []byte, header http.Header, to wire.Operati
 	if target.bounded && r.MaxOutput == 0 && !head.HasMaxOutput {
 		r.MaxOutput = o.MaxOutput
 	}
-	rep := reporter{from: from, to: target, model: o.Model}
+	rep := reporter{from: from, to: target, model: o.Model, thoughtless: o.Thoughtless}
 	r.disown(&rep)
+	r.choiceless(&rep)
 	r.fetched(&rep, o.Media)
 	t.Body = target.emitRequest(make([]byte, 0, len(body)+len(body)/8+256), r, &rep)
 	rep.report.sort()
@@ -70,6 +73,16 @@ func Translate(head *wire.Head, body []byte, header http.Header, to wire.Operati
 	}
 	t.Head = h
 	return t
+}
+
+// choiceless tells of a tool that must be called where there are none: a dialect that is
+// told so refuses it, and one that is not would answer something else.
+func (r *Request) choiceless(rep *reporter) {
+	others := r.asks(FeatureServerTool) || r.asks(FeatureCustomTool) || r.asks(FeatureFunctions)
+	if len(r.Tools) == 0 && r.Choice.Kind >= ChoiceAny && !others {
+		rep.at(FeatureChoiceless, top())
+		r.Choice = Choice{}
+	}
 }
 
 // into names a target for people: by its dialect, or by its operation where that alone

@@ -78,6 +78,7 @@ func (t *turn) translate(ctx context.Context) bool {
 		}
 		t.others.made = append(t.others.made, dialect.Translate(t.r.Head, t.r.Body, t.r.Header, x.op, dialect.Options{
 			Warn: p != nil && p.WarnDropped, MaxOutput: int64(t.unasked(reach{named: x.b.MaxOutput})), Model: x.b.Model, Media: media,
+			Thoughtless: x.b.Lacks&route.NeedReasoning != 0,
 		}))
 	}
 	did := len(t.others.into) > 0
