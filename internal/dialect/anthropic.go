@@ -19,7 +19,7 @@ var anthropicNames = map[Feature]string{
 	FeatureNoTurn: "messages", FeatureResultError: "is_error", FeatureMark: "cache_control", FeatureTopK: "top_k", FeatureHot: "temperature",
 	FeatureBudget: "thinking.budget_tokens", FeatureBlankStop: "stop_sequences", FeatureToolName: "name", FeatureMinimal: "output_config.effort",
 	FeatureNoCalls: "tool_choice", FeatureChoiceless: "tool_choice", FeatureEffortOff: "output_config.effort", FeatureNoThinking: "thinking",
-	FeatureNotStrict: "output_config.format", FeatureLeast: "thinking.budget_tokens", FeatureImageKind: "source", FeatureSerial: "tool_choice.disable_parallel_tool_use",
+	FeatureLeast: "thinking.budget_tokens", FeatureImageKind: "source", FeatureSerial: "tool_choice.disable_parallel_tool_use",
 	FeatureImageURL: "source.url", FeatureDocumentURL: "source.url", FeatureOrphan: "tool_use_id", FeatureStops: "stop_sequences", FeatureUser: "metadata.user_id",
 }
 

@@ -126,7 +126,7 @@ func (in *anthropicRequest) system(r *Request) []Part {
 // who reads the labels, the tier and the marks of the request itself.
 func (in *anthropicRequest) who(r *Request) {
 	if m := in.Metadata; m != nil {
-		r.User = m.UserID
+		r.User, r.userAt = m.UserID, "metadata.user_id"
 		r.unknown("metadata", m.Rest)
 	}
 	if in.Tier != nil {
@@ -184,7 +184,7 @@ func (f *anthropicFormat) read(r *Request, at string) {
 	switch {
 	case f == nil:
 	case f.Type == "json_schema" && !null(f.Schema):
-		r.Format = &Format{Schema: f.Schema}
+		r.Format = &Format{Schema: f.Schema, at: at}
 		r.unknown(at, f.Rest)
 	default:
 		r.ask(FeatureUnknown, at, nil)

@@ -81,13 +81,15 @@ type reporter struct {
 	model       string // the backend's name of its model; may be empty
 	thoughtless bool   // which is known not to reason
 	report      Report
+	unlisted    int    // losses that it does not list
+	last        string // the path of the one of them that was noted last
 }
 
 // tell notes what becomes of a feature that stands at path.
 func (r *reporter) tell(f Feature, path string) Fate {
 	c := r.to.carriage(r.from, f)
 	if c.fate != Kept {
-		r.report.add(Loss{Path: path, Fate: c.fate, Why: c.why, Fix: c.fix})
+		r.lose(Loss{Path: path, Fate: c.fate, Why: c.why, Fix: c.fix})
 	}
 	return c.fate
 }

@@ -60,7 +60,7 @@ var geminiNames = map[Feature]string{
 	FeatureBudget: "generationConfig.thinkingConfig.thinkingBudget", FeatureMinimal: "generationConfig.thinkingConfig.thinkingLevel",
 	FeatureToolName: "name", FeatureNoCalls: "toolConfig.functionCallingConfig.mode", FeatureChoiceless: "toolConfig.functionCallingConfig.mode",
 	FeatureEffortOff: "generationConfig.thinkingConfig.thinkingLevel", FeatureNoThinking: "generationConfig.thinkingConfig.thinkingBudget",
-	FeatureNotStrict: "generationConfig.responseSchema", FeatureLeast: "generationConfig.thinkingConfig.thinkingBudget", FeatureImageKind: "inlineData",
+	FeatureLeast: "generationConfig.thinkingConfig.thinkingBudget", FeatureImageKind: "inlineData",
 }
 
 // geminiFields is what its clients can ask for.

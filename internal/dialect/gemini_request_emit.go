@@ -14,9 +14,6 @@ func emitGeminiRequest(b []byte, r *Request, rep *reporter) []byte {
 	e.contents()
 	e.tools()
 	e.config()
-	if r.User != "" {
-		rep.at(FeatureUser, top())
-	}
 	if r.Standard {
 		e.b = pair(e.b, "serviceTier", "standard")
 	}
@@ -27,6 +24,9 @@ func emitGeminiRequest(b []byte, r *Request, rep *reporter) []byte {
 			continue
 		}
 		rep.tell(a.Feature, a.Path)
+	}
+	if r.User != "" {
+		rep.tell(FeatureUser, r.userAt)
 	}
 	return append(e.b, '}')
 }

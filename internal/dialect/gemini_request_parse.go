@@ -307,19 +307,19 @@ func (in *geminiRequest) config(r *Request) {
 
 // format reads the form of the answer.
 func (c *geminiConfig) format(r *Request) {
-	schema := given(c.JSONSchema)
+	schema, at := given(c.JSONSchema), "generationConfig.responseJsonSchema"
 	switch {
 	case schema != nil:
 	case !null(c.OlderSchema):
-		schema = c.OlderSchema
+		schema, at = c.OlderSchema, "generationConfig._responseJsonSchema"
 	case !null(c.Schema):
-		schema = openAPISchema(c.Schema)
+		schema, at = openAPISchema(c.Schema), "generationConfig.responseSchema"
 	}
 	switch {
 	case c.MIME == "application/json" && schema == nil:
 		r.ask(FeatureObject, "generationConfig.responseMimeType", nil)
 	case c.MIME == "application/json", c.MIME == "" && schema != nil:
-		r.Format = &Format{Schema: schema}
+		r.Format = &Format{Schema: schema, at: at}
 	case c.MIME == "" || c.MIME == "text/plain":
 	default: // text/x.enum
 		r.ask(FeatureGrammar, "generationConfig.responseMimeType", nil)

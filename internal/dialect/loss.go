@@ -35,20 +35,31 @@ type Loss struct {
 type Report []Loss
 
 // add notes a loss, once for each path. Of those beyond maxLosses only the first
-// refusal counts, in the place of another.
-func (r *Report) add(l Loss) {
+// refusal is listed, in the place of another; left says that one is not listed.
+func (r *Report) add(l Loss) (left bool) {
 	refused := false
 	for _, have := range *r {
 		if have.Path == l.Path && have.Fate == l.Fate {
-			return
+			return false
 		}
 		refused = refused || have.Fate == Refused
 	}
 	switch n := len(*r); {
 	case n < maxLosses:
 		*r = append(*r, l)
+		return false
 	case l.Fate == Refused && !refused:
 		(*r)[n-1] = l
+	}
+	return true
+}
+
+// lose notes a loss. Those that are not listed are counted, once for each path as long as
+// those of a path come one behind the other.
+func (r *reporter) lose(l Loss) {
+	if r.report.add(l) && l.Path != r.last {
+		r.unlisted++
+		r.last = l.Path
 	}
 }
 
@@ -96,17 +107,23 @@ const maxHeader = 1 << 10
 
 // Paths lists what was lost for the sluice-dropped header, bounded: what does not
 // fit is counted.
-func (r Report) Paths() string {
+func (r Report) Paths() string { return r.paths(0) }
+
+// paths does so where there are more than it lists.
+func (r Report) paths(more int) string {
 	var b strings.Builder
 	for i := range r {
 		if b.Len()+len(r[i].Path) > maxHeader {
-			b.WriteString(", and " + strconv.Itoa(len(r)-i) + " more")
+			more += len(r) - i
 			break
 		}
 		if i > 0 {
 			b.WriteString(", ")
 		}
 		b.WriteString(r[i].Path)
+	}
+	if more > 0 {
+		b.WriteString(", and " + strconv.Itoa(more) + " more")
 	}
 	return b.String()
 }

@@ -65,7 +65,7 @@ func (r *Request) fetched(rep *reporter, have map[string]Media) {
 		if p.Kind == DocumentPart {
 			what = "a document"
 		}
-		rep.report.add(Loss{
+		rep.lose(Loss{
 			Path: path, Fate: Refused, Why: "is " + what + " by its URL, which this dialect takes by its bytes alone, and is not fetched",
 			Fix: "send its bytes (as a data: URL, or as base64), or have the tenant's fetch_media set to allow",
 		})

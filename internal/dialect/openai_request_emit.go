@@ -326,7 +326,7 @@ func (e *openaiEmitter) tools() {
 		}
 		schema, strict := t.Schema, t.Strict
 		if strict {
-			schema, strict = e.rep.held(schema, toolAt(t.index))
+			schema, strict = e.rep.held(schema, e.rep.from.path(toolAt(t.index), ""))
 		}
 		e.raw("parameters", schema)
 		if strict {
@@ -381,7 +381,7 @@ func (e *openaiEmitter) output() {
 		}
 		schema, strict := f.Schema, !f.Loose
 		if strict {
-			schema, strict = e.rep.held(schema, top())
+			schema, strict = e.rep.held(schema, f.at)
 		}
 		if strict {
 			e.b = append(key(e.b, "strict"), "true"...)

@@ -160,10 +160,10 @@ func (r *Request) unknown(at string, rest jsontext.Value) {
 
 // who reads the labels of the end user, the tier, and the options of the stream.
 func (in *openaiRequest) who(r *Request) {
-	r.User = in.SafetyID
+	r.User, r.userAt = in.SafetyID, "safety_identifier"
 	switch {
 	case r.User == "":
-		r.User = in.User
+		r.User, r.userAt = in.User, "user"
 	case in.User != "" && in.User != r.User:
 		r.ask(FeatureSecondUser, "user", nil)
 	}

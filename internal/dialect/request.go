@@ -29,6 +29,7 @@ type Request struct {
 	Effort   string  // none, minimal, low, medium, high, xhigh or max; empty if left out
 	Thinking Thinking
 	User     string // the caller's label of its end user
+	userAt   string // where that stands
 	Standard bool   // the provider's ordinary service tier alone
 
 	// Echo is members that the client's dialect repeats in its answers, as they stand in
@@ -168,6 +169,7 @@ type Format struct {
 	Name   string // a label of it; may be empty
 	Note   string // what it is for; it is an Ask too
 	Loose  bool   // the schema is a wish (strict: false)
+	at     string // where the schema stands; empty where clients have one place for it
 }
 
 // ThinkingKind is whether the model reasons before it answers.

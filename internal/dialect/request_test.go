@@ -159,7 +159,7 @@ func TestRequestsComeBack(t *testing.T) {
 				}
 				back := p.back(t, there)
 				want, got := meaning(t, own.op, first), meaning(t, own.op, back)
-				if d := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(Message{}, Part{}, Tool{}), cmpopts.IgnoreFields(Message{}, "Plain"), cmpopts.IgnoreFields(Result{}, "Plain")); d != "" {
+				if d := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(Request{}, Message{}, Part{}, Tool{}, Format{}), cmpopts.IgnoreFields(Message{}, "Plain"), cmpopts.IgnoreFields(Result{}, "Plain")); d != "" {
 					t.Fatalf("%s\n%s\n%s\n%s", d, first, there.Body, back)
 				}
 				if n := there.Head.Needs &^ (h.Needs | route.NeedTools); n != 0 {

@@ -348,7 +348,7 @@ func (e *responsesEmitter) tool(t *Tool) {
 	}
 	schema, strict := t.Schema, t.Strict
 	if strict {
-		schema, strict = e.rep.held(schema, toolAt(t.index))
+		schema, strict = e.rep.held(schema, e.rep.from.path(toolAt(t.index), ""))
 	}
 	if schema == nil {
 		schema = jsontext.Value("null")
@@ -384,7 +384,7 @@ func (e *responsesEmitter) text() {
 		}
 		schema, strict := f.Schema, !f.Loose
 		if strict {
-			schema, strict = e.rep.held(schema, top())
+			schema, strict = e.rep.held(schema, f.at)
 		}
 		e.b = append(key(e.b, "strict"), boolean(strict)...)
 		e.b = append(append(key(e.b, "schema"), schema...), '}')

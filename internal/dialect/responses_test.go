@@ -76,7 +76,7 @@ var responsesTells = map[Feature]tells{
 	FeatureVerbosity:    {"text.verbosity", respond + `,"text":{"verbosity":"low"}}`, nil},
 	FeatureSealed:       {"", respond + `,"include":["reasoning.encrypted_content"]}`, nil},
 	FeatureInclude:      {"include[0]", respond + `,"include":["file_search_call.results"]}`, nil},
-	FeatureUser:         {"user", respond + `,"safety_identifier":"u"}`, nil},
+	FeatureUser:         {"safety_identifier", respond + `,"safety_identifier":"u"}`, nil},
 	FeatureSecondUser:   {"user", respond + `,"safety_identifier":"u","user":"v"}`, nil},
 	FeatureMetadata:     {"metadata", respond + `,"metadata":{"a":"b"}}`, nil},
 	FeatureCache:        {"input[0].content[0].prompt_cache_breakpoint", items(`{"role":"user","content":[{"type":"input_text","text":"x","prompt_cache_breakpoint":{"mode":"explicit"}}]}`), nil},

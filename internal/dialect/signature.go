@@ -113,7 +113,7 @@ func (r *Request) disown(rep *reporter) {
 func (r *reporter) foreign(f Feature, at place) {
 	path := r.from.path(at, r.from.names[FeatureSigned])
 	if r.tell(f, path) == Kept {
-		r.report.add(Loss{Path: path, Fate: anothers.fate, Why: anothers.why, Fix: anothers.fix})
+		r.lose(Loss{Path: path, Fate: anothers.fate, Why: anothers.why, Fix: anothers.fix})
 	}
 }
 

@@ -116,17 +116,13 @@ func (s *schemaTraits) list(v jsontext.Value, depth int) jsontext.Value {
 // held is the schema of an answer or of a tool's arguments that is to be held to it, for
 // OpenAI's dialects: closed and strict, or, where it cannot be strict, as it is. A client
 // of those dialects has said itself what it wants.
-func (r *reporter) held(v jsontext.Value, at place) (schema jsontext.Value, strict bool) {
+func (r *reporter) held(v jsontext.Value, path string) (schema jsontext.Value, strict bool) {
 	if r.from.dialect == r.to.dialect || v == nil {
 		return v, true
 	}
 	shut, traits := closed(v)
 	if !traits.strict() {
-		member := ""
-		if at == top() {
-			member = r.from.names[FeatureNotStrict]
-		}
-		r.tell(FeatureNotStrict, r.from.path(at, member))
+		r.tell(FeatureNotStrict, path)
 		return v, false
 	}
 	return shut, true

@@ -19,8 +19,12 @@ type Translation struct {
 	Body []byte
 	Echo []byte // members of the request that the client's dialect repeats in its answers
 
-	into string
+	into     string
+	unlisted int // losses that Report does not list
 }
+
+// Dropped lists what the translation lost, bounded: what it does not list is counted.
+func (t *Translation) Dropped() string { return t.Report.paths(t.unlisted) }
 
 // Options says how a request is translated.
 type Options struct {
@@ -61,7 +65,7 @@ func Translate(head *wire.Head, body []byte, header http.Header, to wire.Operati
 	r.fetched(&rep, o.Media)
 	t.Body = target.emitRequest(make([]byte, 0, len(body)+len(body)/8+256), r, &rep)
 	rep.report.sort()
-	t.Report = rep.report
+	t.Report, t.unlisted = rep.report, rep.unlisted
 	if t.Err = t.Report.refusal(target, o.Warn); t.Err != nil {
 		t.Body = nil
 		return t

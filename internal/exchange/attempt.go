@@ -230,7 +230,7 @@ func (t *turn) dropped(a *attempt, e wire.Edit) string {
 	if bound != "" {
 		bound += ", "
 	}
-	return bound + a.to.Report.Paths()
+	return bound + a.to.Dropped()
 }
 
 // lost notes an attempt that ended without an answer, or in the middle of one.

@@ -335,7 +335,7 @@ func (t *turn) appendTranslation(b []byte, a *attempt) []byte {
 			b = append(b, `,"fetched":`...)
 			b = strconv.AppendInt(b, int64(n), 10)
 		}
-		if lost := strings.TrimPrefix(strings.Join(append([]string{a.to.Report.Paths()}, a.lost...), ", "), ", "); lost != "" {
+		if lost := strings.TrimPrefix(strings.Join(append([]string{a.to.Dropped()}, a.lost...), ", "), ", "); lost != "" {
 			b = append(b, `,"dropped":`...)
 			b = appendWord(b, lost)
 		}

@@ -15,7 +15,7 @@ const geminiBound = "generationConfig.maxOutputTokens"
 var geminiMembers = []spelling{
 	spelt("model", (*scanner).geminiModel),
 	spelt("contents", ofPrompt(textSection, (*scanner).geminiContents)),
-	spelt("systemInstruction", ofPrompt(systemSection, (*scanner).geminiContent)),
+	spelt("systemInstruction", ofPrompt(systemSection, func(s *scanner) { s.spellings("systemInstruction", geminiSystemFields) })),
 	spelt("tools", ofPrompt(toolsSection, (*scanner).geminiTools)),
 	spelt("toolConfig", (*scanner).geminiToolConfig),
 	spelt("generationConfig", (*scanner).geminiGeneration),
@@ -88,20 +88,23 @@ func (s *scanner) geminiContents() {
 	}
 }
 
-var geminiContentFields = []spelling{spelt("parts", (*scanner).geminiParts)}
+var (
+	geminiContentFields = []spelling{spelt("parts", func(s *scanner) { s.geminiParts("contents.parts") })}
+	geminiSystemFields  = []spelling{spelt("parts", func(s *scanner) { s.geminiParts("systemInstruction.parts") })}
+)
 
 func (s *scanner) geminiContent() { s.spellings("contents", geminiContentFields) }
 
-func (s *scanner) geminiParts() {
+func (s *scanner) geminiParts(at string) {
 	if s.ws() != '[' {
 		if !s.null() {
 			s.skip()
-			s.reject("contents.parts", "must be an array")
+			s.reject(at, "must be an array")
 		}
 		return
 	}
 	for a := s.array(); s.element(&a); {
-		s.spellings("contents.parts", geminiPartFields)
+		s.spellings(at, geminiPartFields)
 	}
 }
 

@@ -76,7 +76,9 @@ next:
 				f.read(s)
 				continue next
 			}
-			if sameLetters(key, f.name) {
+		}
+		for i := range fields {
+			if f := &fields[i]; sameLetters(key, f.name) {
 				s.reject(within(at, f.name), "is written in another way here: write "+f.name+" or "+f.snake)
 			}
 		}
