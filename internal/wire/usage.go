@@ -165,6 +165,41 @@ type anthropicFigures struct {
 	output, thinking, searches int64
 	tier                       string
 	fast                       bool
+	beside                     anthropicBeside
+}
+
+// anthropicBeside is what steps of a request took that its figures leave out, such as
+// compaction of the conversation: only the list of its iterations has them, and they are
+// billed.
+type anthropicBeside struct{ input, creation, read, output int64 }
+
+// iterations reads the list, of which the answer's own are in the figures.
+func (f *anthropicFigures) iterations(l *lexer) {
+	var all anthropicBeside
+	for a := l.arrayIfAny(); l.element(&a); {
+		var one anthropicBeside
+		kind := "message"
+		for o := l.objectIfAny(); l.member(&o); {
+			switch string(l.key(&o)) {
+			case "type":
+				kind = l.wordOr(kind)
+			case "input_tokens":
+				l.figureOr(&one.input)
+			case "cache_creation_input_tokens":
+				l.figureOr(&one.creation)
+			case "cache_read_input_tokens":
+				l.figureOr(&one.read)
+			case "output_tokens":
+				l.figureOr(&one.output)
+			default:
+				l.skip()
+			}
+		}
+		if kind != "message" {
+			all = anthropicBeside{all.input + max(one.input, 0), all.creation + max(one.creation, 0), all.read + max(one.read, 0), all.output + max(one.output, 0)}
+		}
+	}
+	f.beside = all
 }
 
 // figureOr reads a figure into v unless it is null.
@@ -192,6 +227,8 @@ func (f *anthropicFigures) merge(l *lexer) bool {
 			l.figureOr(&f.output)
 		case "cache_creation", "output_tokens_details", "server_tool_use":
 			f.mergeDetails(l)
+		case "iterations":
+			f.iterations(l)
 		case "service_tier":
 			f.tier = l.wordOr(f.tier)
 		case "speed":
@@ -224,6 +261,7 @@ func (f *anthropicFigures) mergeDetails(l *lexer) {
 // thinking.
 func (f anthropicFigures) usage(ceiling sluice.Tokens) sluice.Usage {
 	c := clamp{ceiling: int64(ceiling)}
+	f.input, f.creation, f.read, f.output = f.input+f.beside.input, f.creation+f.beside.creation, f.read+f.beside.read, f.output+f.beside.output
 	for _, v := range []*int64{&f.input, &f.creation, &f.read, &f.fiveMinutes, &f.oneHour, &f.output, &f.thinking, &f.searches} {
 		c.figure(v)
 	}
