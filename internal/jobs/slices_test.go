@@ -210,6 +210,7 @@ func TestSlicesInAStorm(t *testing.T) {
 					}
 				}
 				j = o.job(j.ID)
+				c.see.failing(nil) // the storm is over
 				wholeErrors(o, c, &j, lines)
 			})
 		})
