@@ -1,10 +1,6 @@
 package dialect
 
-import (
-	"crypto/sha256"
-	"encoding/hex"
-	"strings"
-)
+import "strings"
 
 // emitOpenAIRequest appends the request as the body of a chat completion.
 func emitOpenAIRequest(b []byte, r *Request, rep *reporter) []byte {
@@ -87,20 +83,6 @@ func (e *openaiEmitter) raw(name string, v []byte) {
 
 // maxStops is how many stop sequences the dialect takes.
 const maxStops = 4
-
-// maxUser is the longest label of an end user that providers of the dialect take,
-// in bytes.
-const maxUser = 64
-
-// userLabel is a label that fits: one that does not is replaced by its hash, which
-// still tells users apart.
-func userLabel(s string) string {
-	if len(s) <= maxUser {
-		return s
-	}
-	sum := sha256.Sum256([]byte(s))
-	return hex.EncodeToString(sum[:])
-}
 
 func (e *openaiEmitter) messages() {
 	e.b = append(key(e.b, "messages"), '[')
