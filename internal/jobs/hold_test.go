@@ -35,7 +35,7 @@ func TestSpentBudgetIsNamed(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		o := newOffice(t)
 		begun := time.Now()
-		budget := &spent{from: begun.Add(20 * time.Second), until: begun.Add(50 * time.Minute).UTC()}
+		budget := &spent{from: begun.Add(20 * time.Second), until: begun.Add(8 * time.Minute).UTC()}
 		o.answer = func(context.Context, *exchange.Request) (sluice.Nano, *sluice.Error) {
 			if e := budget.refuse(time.Now()); e != nil {
 				return 0, e
@@ -52,7 +52,7 @@ func TestSpentBudgetIsNamed(t *testing.T) {
 		var first jobs.Progress
 		ran := 0
 		for i := range 3 { // at times far apart
-			time.Sleep(10 * time.Minute)
+			time.Sleep(2 * time.Minute)
 			synctest.Wait()
 			j := o.job(j.ID)
 			p := c.Progress(&j)
@@ -78,8 +78,8 @@ func TestSpentBudgetIsNamed(t *testing.T) {
 			if !p.Finish.Equal(first.Finish) {
 				t.Errorf("expected at %s, and before at %s", p.Finish, first.Finish)
 			}
-			if n := total - ran; n > i*12 {
-				t.Errorf("%d lines were tried in %d minutes though nothing has room", n, 10*i)
+			if n := total - ran; n > i*4 {
+				t.Errorf("%d lines were tried in %d minutes though nothing has room", n, 2*i)
 			}
 		}
 		j = o.until(j.ID, ended)
@@ -95,7 +95,7 @@ func TestRaisedBudgetIsNoticed(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		o := newOffice(t)
 		begun := time.Now()
-		budget := &spent{from: begun, until: begun.Add(10 * time.Hour), raised: begun.Add(20 * time.Minute)}
+		budget := &spent{from: begun, until: begun.Add(10 * time.Hour), raised: begun.Add(3 * time.Minute)}
 		o.answer = func(context.Context, *exchange.Request) (sluice.Nano, *sluice.Error) {
 			if e := budget.refuse(time.Now()); e != nil {
 				return 0, e
@@ -109,7 +109,7 @@ func TestRaisedBudgetIsNoticed(t *testing.T) {
 			t.Errorf("nothing has run yet, and it is expected at %s by %+v", p.Finish, p.Held)
 		}
 		j = o.until(j.ID, ended)
-		if took := j.Ended.Sub(begun); j.Counts.Succeeded != 12 || took < 20*time.Minute || took > 30*time.Minute {
+		if took := j.Ended.Sub(begun); j.Counts.Succeeded != 12 || took < 3*time.Minute || took > 10*time.Minute {
 			t.Errorf("%+v after %s", j.Counts, took)
 		}
 		if j.Held != nil {
