@@ -21,6 +21,15 @@ func (l *lateStore) ClaimKey(ctx context.Context, c idempotency.Claim) (*idempot
 	return db.ClaimKey(ctx, c)
 }
 
+// FindKey implements idempotency.Store.
+func (l *lateStore) FindKey(ctx context.Context, m idempotency.Mark, now time.Time) (*idempotency.Found, error) {
+	db, err := l.get()
+	if err != nil {
+		return nil, err
+	}
+	return db.FindKey(ctx, m, now)
+}
+
 // RenewKeys implements idempotency.Store.
 func (l *lateStore) RenewKeys(ctx context.Context, held []idempotency.Held, until time.Time) error {
 	db, err := l.get()

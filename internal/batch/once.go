@@ -36,6 +36,9 @@ func sum(h hash.Hash) string { return string(h.Sum(nil)) }
 // none and err is the request's own.
 func (f *Face) firstJob(ctx context.Context, by *Caller, o *idempotency.Once, err error) (*jobs.Job, *idempotency.First, error) {
 	first, err := f.o.Keys.First(o, err)
+	if notFound(err) { // what it is made of: an earlier request may have found it
+		first, err = f.o.Keys.Seek(ctx, o, err)
+	}
 	if first == nil {
 		return nil, nil, err
 	}

@@ -82,6 +82,31 @@ func TestOnceMade(t *testing.T) {
 	}
 }
 
+// What a key has made is found though what it was made of has gone; a key that has made
+// nothing says what is missing.
+func TestOnceInputGone(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, jobs.Bounds{})
+	input := r.upload(acme, chat("a", "hi")).ID
+	post := func(key, more string) got { return r.do(acme, "POST", "/v1/batches", create(input, more), keyed, key) }
+	first := as[batch](t, post("k", ""), 200)
+	r.finished(acme, first.ID)
+	as[struct{ Deleted bool }](t, r.do(acme, "DELETE", "/v1/files/"+string(input), nil), 200)
+	g := post("k", "")
+	again := as[batch](t, g, 200)
+	if again.ID != first.ID || again.Status != jobs.Completed || g.header.Get("Idempotent-Replayed") != "true" || g.header.Get("Sluice-Original-Request") != "req_k1" {
+		t.Errorf("made %s, then %s %s with %v", first.ID, again.ID, again.Status, g.header)
+	}
+	if g := post("k", `,"metadata":{"a":"b"}`); g.status != 422 || !strings.Contains(g.body, "idempotency") {
+		t.Errorf("another body: %d %s", g.status, g.body)
+	}
+	for _, key := range []string{"", "new"} {
+		if g := post(key, ""); g.status != 404 || !strings.Contains(g.body, "input_file_id") {
+			t.Errorf("the key %q: %d %s", key, g.status, g.body)
+		}
+	}
+}
+
 // A request that is answered later is taken once for a key, and what runs has no key.
 func TestOnceLater(t *testing.T) {
 	t.Parallel()

@@ -76,15 +76,8 @@ func (f *Face) createBatch(w http.ResponseWriter, r *http.Request, by Caller) er
 	if n.Keep, err = in.OutputExpires.keep("output_expires_after"); err != nil {
 		return err
 	}
-	v, err := f.findFile(r, &by, in.Input, "input_file_id")
-	if err != nil {
-		return err
-	}
-	if v.Purpose != jobs.PurposeBatch {
-		return sluice.Invalid("input_file_id", "names a file whose purpose is %s, not batch", v.Purpose)
-	}
-	n.Input, n.Once = v.ID, f.once(&by, ofBatches, sum(digest))
-	j, err := f.o.Desk.Submit(r.Context(), n)
+	n.Once = f.once(&by, ofBatches, sum(digest))
+	j, err := f.submit(r, &by, in.Input, n)
 	was, first, err := f.firstJob(r.Context(), &by, n.Once, err)
 	if err != nil {
 		return err
@@ -94,6 +87,19 @@ func (f *Face) createBatch(w http.ResponseWriter, r *http.Request, by Caller) er
 		j = *was
 	}
 	return f.writeBatch(w, &j)
+}
+
+// submit begins a batch of a file.
+func (f *Face) submit(r *http.Request, by *Caller, input string, n jobs.NewJob) (jobs.Job, error) {
+	v, err := f.findFile(r, by, input, "input_file_id")
+	if err != nil {
+		return jobs.Job{}, err
+	}
+	if v.Purpose != jobs.PurposeBatch {
+		return jobs.Job{}, sluice.Invalid("input_file_id", "names a file whose purpose is %s, not batch", v.Purpose)
+	}
+	n.Input = v.ID
+	return f.o.Desk.Submit(r.Context(), n)
 }
 
 func (f *Face) listBatches(w http.ResponseWriter, r *http.Request, by Caller) error {

@@ -1,6 +1,7 @@
 package idempotency
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -83,6 +84,22 @@ func (k *Keeper) First(o *Once, err error) (*First, error) {
 		k.o.Told(Replayed)
 		return &First{id, f.Request}, nil
 	}
+}
+
+// Seek is First of a request that cannot make anything any more, which err says, since what
+// it is made from has gone: it is still given what it made when it could.
+func (k *Keeper) Seek(ctx context.Context, o *Once, err error) (*First, error) {
+	if o == nil || k == nil {
+		return nil, err
+	}
+	found, failed := k.o.Store.FindKey(ctx, o.Mark, o.Now)
+	switch {
+	case failed != nil:
+		return nil, &sluice.Error{Kind: sluice.KindOverloaded, Reason: sluice.NotReady, RetryAfter: time.Second, Msg: "it cannot be told now whether the key has been used", Hint: "send it again", Err: failed}
+	case found == nil:
+		return nil, err
+	}
+	return k.First(o, &Taken{*found})
 }
 
 // Busy refuses a request whose key is that of something that is still being made, since

@@ -102,6 +102,8 @@ type Store interface {
 	// ClaimKey gives a key to a request, unless another has it at c.Now or its answer is
 	// kept: then found says what there is.
 	ClaimKey(ctx context.Context, c Claim) (found *Found, err error)
+	// FindKey is what there is of a key at a time, nil if it is free.
+	FindKey(ctx context.Context, m Mark, now time.Time) (*Found, error)
 	// RenewKeys gives claims until a time, as far as they are still held.
 	RenewKeys(ctx context.Context, held []Held, until time.Time) error
 	// KeepAnswer ends a claim with its answer; ok is false if the claim is not held any more.

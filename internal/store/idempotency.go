@@ -103,6 +103,15 @@ func findKey(ctx context.Context, q querier, m idempotency.Mark) (*idempotency.F
 	return &f, nil
 }
 
+// FindKey implements idempotency.Store.
+func (db *DB) FindKey(ctx context.Context, m idempotency.Mark, now time.Time) (*idempotency.Found, error) {
+	found, err := findKey(ctx, db.read, m)
+	if found != nil && !found.Until.After(now) {
+		found = nil
+	}
+	return found, err
+}
+
 // RenewKeys implements idempotency.Store.
 func (db *DB) RenewKeys(ctx context.Context, held []idempotency.Held, until time.Time) error {
 	err := db.tx(ctx, func(tx *sql.Tx) error {

@@ -73,6 +73,17 @@ func (s *Store) ClaimKey(_ context.Context, c idempotency.Claim) (*idempotency.F
 	return nil, nil
 }
 
+// FindKey implements idempotency.Store.
+func (s *Store) FindKey(_ context.Context, m idempotency.Mark, now time.Time) (*idempotency.Found, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls++
+	if r := s.rows[m]; r != nil && s.err == nil && r.until.After(now) {
+		return &idempotency.Found{Print: r.claim.Print, Request: r.claim.Request, Begun: r.claim.Now, Until: r.until, Answer: r.answer}, nil
+	}
+	return nil, s.err
+}
+
 // held is the row of a claim that is held. REQUIRES: mu is held.
 func (s *Store) held(h idempotency.Held) *row {
 	if r := s.rows[h.Mark]; r != nil && !r.done && r.claim.Request == h.Request {

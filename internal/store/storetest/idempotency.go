@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"sluice"
 	"sluice/internal/idempotency"
 	"sluice/internal/jobs"
@@ -51,6 +53,11 @@ func mustFind(t testing.TB, db idempotency.Store, c idempotency.Claim) *idempote
 	must(t, err)
 	if found == nil {
 		t.Fatal("the key is free")
+	}
+	seen, err := db.FindKey(t.Context(), c.Mark, c.Now)
+	must(t, err)
+	if diff := cmp.Diff(found, seen); diff != "" {
+		t.Errorf("what is found is not what is in the way (-want +got):\n%s", diff)
 	}
 	return found
 }
@@ -109,6 +116,9 @@ func testKeyLife(t *testing.T, db idempotency.Store) {
 	// After its time it is free.
 	later := keyClaim("k", "req_5")
 	later.Now = noon.Add(24 * time.Hour)
+	if f, err := db.FindKey(t.Context(), later.Mark, later.Now); f != nil || err != nil {
+		t.Errorf("got %+v, %v of a key whose time is over", f, err)
+	}
 	mustClaim(t, db, later)
 }
 
