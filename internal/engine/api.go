@@ -29,6 +29,7 @@ type Call struct {
 	MaxWait   time.Duration  // longest wait in a queue; 0 does not queue, negative takes the policy's or the pool's
 	Billing   price.Billing  // how it may be billed: only backends that have a price for that are eligible
 	Free      bool           // counts requests only: no tokens, no spend, no gauge; a slot of a backend for the attempt (count_tokens)
+	Owed      bool           // its work is being done already, and has to be paid: limits count it and refuse it nothing, and no ladder does
 	Streaming bool           // its activity renews its hold
 	Choices   int64          // answers that are generated side by side; 0 is 1
 	RunLimits []sluice.Limit // what the request asks its run to be bounded by, beside the policy: it only tightens

@@ -106,8 +106,8 @@ func (e *Engine) open(now time.Time, r *request, m *route.Model) {
 
 // claimsOf lists the scopes of a request, narrowest first. The slice is valid
 // until the next call. Limits of the caller that are off are as if there were
-// none; those of models and the fleet are always in force. A copy has an account of
-// its own alone.
+// none; those of models and the fleet are always in force. To a request that is owed all
+// are shadows. A copy has an account of its own alone.
 func (e *Engine) claimsOf(call *Call, m *route.Model) []quota.Claim {
 	p, c := &call.Principal, e.claims[:0]
 	if s := call.Shadow; s != nil {
@@ -115,7 +115,7 @@ func (e *Engine) claimsOf(call *Call, m *route.Model) []quota.Claim {
 	}
 	tenant := string(p.Tenant)
 	if policy := p.Policy; policy == nil || policy.Mode != sluice.Off {
-		shadow := policy != nil && policy.Mode == sluice.Shadow
+		shadow := call.Owed || policy != nil && policy.Mode == sluice.Shadow
 		own := func(s sluice.Scope, id, part string) {
 			c = append(c, quota.Claim{Owner: quota.Owner{Scope: s, ID: id, Part: part}, Shadow: shadow})
 			if policy != nil {
@@ -129,7 +129,7 @@ func (e *Engine) claimsOf(call *Call, m *route.Model) []quota.Claim {
 		if p.Run != "" {
 			own(sluice.ScopeRun, tenant, string(p.Run))
 			c[len(c)-1].Asked = call.RunLimits
-			if shadow && len(call.RunLimits) > 0 { // what a caller asks for itself is kept
+			if shadow && !call.Owed && len(call.RunLimits) > 0 { // what a caller asks for itself is kept
 				c[len(c)-1].Shadow, c[len(c)-1].Limits = false, nil
 			}
 		}
@@ -143,15 +143,15 @@ func (e *Engine) claimsOf(call *Call, m *route.Model) []quota.Claim {
 		}
 	}
 	if len(c) == 0 && p.Run != "" && len(call.RunLimits) > 0 {
-		c = append(c, quota.Claim{Owner: quota.Owner{Scope: sluice.ScopeRun, ID: tenant, Part: string(p.Run)}, Asked: call.RunLimits})
+		c = append(c, quota.Claim{Owner: quota.Owner{Scope: sluice.ScopeRun, ID: tenant, Part: string(p.Run)}, Asked: call.RunLimits, Shadow: call.Owed})
 	}
 	var limits []sluice.Limit
 	if m != nil {
 		limits = m.Limits
 	}
 	return append(c,
-		quota.Claim{Owner: quota.Owner{Scope: sluice.ScopeModel, ID: string(call.Model)}, Limits: limits},
-		quota.Claim{Owner: quota.Owner{Scope: sluice.ScopeFleet}, Limits: e.table.Fleet})
+		quota.Claim{Owner: quota.Owner{Scope: sluice.ScopeModel, ID: string(call.Model)}, Limits: limits, Shadow: call.Owed},
+		quota.Claim{Owner: quota.Owner{Scope: sluice.ScopeFleet}, Limits: e.table.Fleet, Shadow: call.Owed})
 }
 
 // admit finds a pool, reserves, and queues.

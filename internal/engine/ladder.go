@@ -163,7 +163,7 @@ func (p *pool) deferral(now time.Time) time.Duration {
 // there.
 func (p *pool) declines(now time.Time, r *request, wait time.Duration) Effect {
 	g := p.base().grade
-	if g == nil || g.would.Tier < ladder.Context || r.call.Free || r.attempt > 0 {
+	if g == nil || g.would.Tier < ladder.Context || r.call.Free || r.call.Owed || r.attempt > 0 {
 		return EffectNone
 	}
 	x := p.effect(now, r, wait, &g.acts)
@@ -277,7 +277,7 @@ func (e *Engine) degrade(now time.Time, r *request, p *pool) {
 		g.window.Arrived(now)
 	}
 	r.tier, r.felt = g.acts.Tier, g.standing[0]
-	if r.call.Free || g.would.Tier == ladder.None {
+	if r.call.Free || r.call.Owed || g.would.Tier == ladder.None {
 		return
 	}
 	acts := &g.acts

@@ -74,7 +74,7 @@ func (e *Engine) refused(now time.Time, r *request, f *quota.Refusal) *sluice.Er
 // would is why a request would have been refused, or would have waited, had its
 // limits not been shadows; nil if they had room.
 func (e *Engine) would(now time.Time, r *request) *sluice.Error {
-	if f := r.res.Would(); f != nil {
+	if f := r.res.Would(); f != nil && !r.call.Owed {
 		return e.refused(now, r, f)
 	}
 	return nil

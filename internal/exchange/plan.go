@@ -57,7 +57,7 @@ func (t *turn) call(ctx context.Context) (engine.Call, *sluice.Error) {
 	c := engine.Call{
 		ID: r.ID, Principal: r.Principal, Model: t.asks(), Whole: t.asIs, Dialect: string(h.Op.Dialect()), Others: t.routes(), Needs: h.Needs | h.Op.Surface(),
 		Class: r.Class, Risk: t.risk(), Task: r.Task, Work: w, Least: t.plan.least, Bytes: int64(len(r.Body)), MaxWait: r.MaxWait,
-		Billing: h.Billing(), Free: r.Free, Streaming: h.Stream, Choices: int64(t.choices()), RunLimits: r.RunLimits, Session: r.Session,
+		Billing: h.Billing(), Free: r.Free, Owed: t.handed != nil, Streaming: h.Stream, Choices: int64(t.choices()), RunLimits: r.RunLimits, Session: r.Session,
 		Pin: t.pin, Single: h.ServerTools > 0 || h.Unbounded || h.Store || h.Background || len(h.Refs) > 0, // it may act elsewhere, or names what only one provider has
 		Counted: t.showsAll(table, m), Prefix: t.prefix(table, m, w.Input),
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"sluice"
 	"sluice/internal/handover"
 	"sluice/internal/wire"
 )
@@ -32,6 +33,27 @@ func TestMadeUnknown(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestAnswersAreOwed kills the process while its provider has all lines. To the next one
+// their budget is spent, of all things on what was lost with it: that is no reason to leave
+// the answers there.
+func TestAnswersAreOwed(t *testing.T) {
+	at(t, wire.OpenAI, "", func(t *testing.T, h *house) {
+		p := h.start()
+		p.dies = make(chan struct{})
+		id := p.submit(20, 24*time.Hour)
+		time.Sleep(10 * time.Second)
+		p.stop(true)
+		h.limits = []sluice.Limit{{Dimension: sluice.Spend, Window: sluice.PerMonth, Amount: 1}, {Dimension: sluice.Requests, Window: sluice.PerDay, Amount: 1}}
+		q := h.start()
+		j := h.ended(id, 10*time.Minute)
+		q.stop(false)
+		if j.Counts.Succeeded != 20 || q.done != [2]int{0, 20} || h.made() != 1 {
+			t.Errorf("got %+v, lines %v, of %d batches; want 20 of the one that was there", j.Counts, q.done, h.made())
+		}
+		h.books(j, 20, 20, q)
+	})
 }
 
 // TestNotMade has a process die that was about to make a batch: once it is sure that the

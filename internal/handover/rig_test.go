@@ -49,6 +49,7 @@ type house struct {
 	dialect  wire.Dialect
 	table    *route.Table
 	target   *upstream.Target
+	limits   []sluice.Limit                       // of the tenant
 	around   func(next http.Handler) http.Handler // of the provider; nil for nothing
 
 	mu    sync.Mutex
@@ -231,6 +232,7 @@ func (h *house) start() *desk {
 	})
 	d.Desk = jobs.New(jobs.Options{Store: b, Run: x.Run, Table: table, Principal: func(p sluice.Principal) (sluice.Principal, error) {
 		p.Policy = &sluice.Policy{Weight: 1, Mode: sluice.Enforce}
+		p.Policy.Limits[sluice.ScopeTenant] = h.limits
 		return p, nil
 	}})
 	d.Start(h.t.Context())
