@@ -55,13 +55,16 @@ type Result struct {
 	Sent   bool  // of ErrUndone: the provider may have run it all the same
 }
 
-// Options is what an Agent works with. Log and Hooks may be left out.
+// Options is what an Agent works with. Log, Hooks and MaxResults may be left out.
 type Options struct {
 	Upstream *upstream.Client
 	Target   func(sluice.BackendID) (*upstream.Target, bool) // how a backend is called
 	Store    Store
 	Log      *slog.Logger
 	Hooks    Hooks
+	// MaxResults bounds what is read of a file of results, in bytes: lines whose results are
+	// behind it run by themselves. 0 means DefaultMaxResults.
+	MaxResults int64
 }
 
 // Hooks are told what happened. They must not block.
@@ -102,6 +105,9 @@ type account struct {
 func New(o Options) *Agent {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.MaxResults <= 0 {
+		o.MaxResults = DefaultMaxResults
 	}
 	a := &Agent{o: o, collect: map[account]*group{}, running: map[string]*group{}, resting: map[resting]time.Time{}}
 	a.ctx, a.stop = context.WithCancel(context.Background())

@@ -46,7 +46,9 @@
 // # Bounds
 //
 // A group has at most MaxLines lines and MaxBytes of bodies, which are let go once they are
-// sent; at most MaxWaiting lines wait in one process. Results are read line by line.
+// sent; at most MaxWaiting lines wait in one process. Results
+// are read line by line, of at most 32 MiB, and of a file at most MaxResults: lines whose
+// result is beyond that are taken back. Answers wait in memory for those who asked.
 //
 // # Ownership and concurrency
 //

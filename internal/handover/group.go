@@ -225,9 +225,9 @@ func (g *group) collectResults(st *standing) error {
 	for _, n := range g.lines() {
 		waiting[n] = true
 	}
-	all := 0
+	var all passed
 	for _, from := range st.results {
-		odd, err := g.p.read(g.a.ctx, &g.at, from, func(line int, r Result) {
+		over, err := g.p.read(g.a.ctx, &g.at, from, func(line int, r Result) {
 			if r.Err == nil && waiting[line] {
 				delete(waiting, line)
 				g.give(line, r)
@@ -236,10 +236,11 @@ func (g *group) collectResults(st *standing) error {
 		if err != nil {
 			return err
 		}
-		all += odd
+		all.odd, all.long, all.rest = all.odd+over.odd, all.long+over.long, all.rest || over.rest
 	}
-	if all > 0 {
-		g.a.o.Log.Warn("a provider's batch has results that are none of a line: they are passed over", slog.String("batch", g.at.Ref), slog.Int("results", all))
+	if all != (passed{}) {
+		g.a.o.Log.Warn("results of a provider's batch are passed over, and their lines run by themselves: they are none of a line, longer than the bound, or behind the most that is read",
+			slog.String("batch", g.at.Ref), slog.Int("odd", all.odd), slog.Int("long", all.long), slog.Bool("rest", all.rest))
 	}
 	g.takeBack(slices.Sorted(maps.Keys(waiting)), false)
 	return nil

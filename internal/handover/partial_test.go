@@ -81,6 +81,42 @@ func TestPartialResults(t *testing.T) {
 	}
 }
 
+// TestResultsLong takes results whatever their length is in all, but for a line that is
+// beyond its bound, and what is behind the most that is read: that is run by itself at once.
+func TestResultsLong(t *testing.T) {
+	for name, tt := range map[string]struct {
+		long int // bytes of the first result
+		most int64
+		done int
+	}{"a line": {33 << 20, 0, 19}, "all": {4 << 10, 42 << 10, 11}} {
+		t.Run(name, func(t *testing.T) {
+			at(t, wire.OpenAI, "", func(t *testing.T, h *house) {
+				h.most = tt.most
+				h.mangle(func(r []string) []string {
+					for i := range r {
+						pad := 4 << 10
+						if i == 0 {
+							pad = tt.long
+						}
+						r[i] = r[i][:1] + strings.Repeat(" ", pad-len(r[i])) + r[i][1:]
+					}
+					return r
+				})
+				p := h.start()
+				j := h.ended(p.submit(20, 24*time.Hour), 5*time.Minute)
+				p.stop(false)
+				if j.Counts.Succeeded != 20 || p.how[handover.Ended] != 1 || p.done != [2]int{20 - tt.done, tt.done} {
+					t.Errorf("got %+v, batches %v, lines %v, want %d done", j.Counts, p.how, p.done, tt.done)
+				}
+				if n := h.times("GET files content"); n != 1 {
+					t.Errorf("the results were read %d times", n)
+				}
+				h.books(j, 20, tt.done, p)
+			})
+		})
+	}
+}
+
 // TestLineErrors has lines that the provider could not serve run by themselves, and ones
 // that no provider would serve fail as they do by themselves.
 func TestLineErrors(t *testing.T) {

@@ -199,7 +199,11 @@ func (p *provider) cancel(ctx context.Context, ref string) error {
 func (p *provider) call(ctx context.Context, method, path string, body []byte, kind string, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, callWait)
 	defer cancel()
-	ans, err := p.do(ctx, method, path, body, kind)
+	r := upstream.Request{Method: method, Path: path, Body: body}
+	if kind != "" {
+		r.Type = []string{kind}
+	}
+	ans, err := p.do(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -212,15 +216,12 @@ func (p *provider) call(ctx context.Context, method, path string, body []byte, k
 }
 
 // do asks, and judges the status of the answer.
-func (p *provider) do(ctx context.Context, method, path string, body []byte, kind string) (*upstream.Answer, error) {
+func (p *provider) do(ctx context.Context, r upstream.Request) (*upstream.Answer, error) {
 	t, ok := p.target()
 	if !ok {
 		return nil, errUnset
 	}
-	r := upstream.Request{Method: method, Path: path, Body: body, Header: p.header, Key: p.key, Any: true}
-	if kind != "" {
-		r.Type = []string{kind}
-	}
+	r.Header, r.Key, r.Any = p.header, p.key, true
 	ans, err := p.a.o.Upstream.Do(ctx, t, r)
 	if err != nil {
 		return nil, err

@@ -5,63 +5,82 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
 	"strconv"
 	"strings"
+
+	"sluice/internal/upstream"
 )
 
-// maxLine bounds one result, in bytes. What is longer is passed over.
-const maxLine = 32 << 20
+// The bounds of results, in bytes. What is beyond is passed over, and its lines have none.
+const (
+	maxLine           = 32 << 20
+	DefaultMaxResults = 512 << 20 // of one file
+)
 
-// read reads results of a batch, and gives those that are its own. What is no result is
-// passed over, and counted: its line has none.
-func (p *provider) read(ctx context.Context, at *Batch, path string, give func(line int, r Result)) (odd int, err error) {
-	ctx, cancel := context.WithTimeout(ctx, readWait)
-	defer cancel()
-	ans, err := p.do(ctx, http.MethodGet, path, nil, "")
-	if err != nil {
-		return 0, err
-	}
-	defer ans.Close()
-	in := bufio.NewReaderSize(ans, 64<<10)
-	for {
-		text, err := nextLine(in)
-		if err != nil && err != io.EOF && err != errLong {
-			return odd, err
-		}
-		if text = bytes.TrimSpace(text); len(text) > 0 || err == errLong {
-			if line, r, ok := parse(token(at.ID), text); ok {
-				give(line, r)
-			} else {
-				odd++
-			}
-		}
-		if err == io.EOF {
-			return odd, nil
-		}
-	}
+// passed is what was passed over of results.
+type passed struct {
+	odd  int  // that are none of a line of the batch
+	long int  // that are longer than maxLine
+	rest bool // all that comes after Options.MaxResults
 }
 
-var errLong = errors.New("a line is longer than the bound")
+// read reads results of a batch, and gives those that are its own. What is no result is
+// passed over: its line has none.
+func (p *provider) read(ctx context.Context, at *Batch, path string, give func(line int, r Result)) (over passed, err error) {
+	ctx, cancel := context.WithTimeout(ctx, readWait)
+	defer cancel()
+	ans, err := p.do(ctx, upstream.Request{Method: http.MethodGet, Path: path, Long: true})
+	if err != nil {
+		return over, err
+	}
+	defer ans.Close()
+	in := &results{in: bufio.NewReaderSize(ans, 64<<10), most: p.a.o.MaxResults}
+	for in.size <= in.most {
+		text, long, err := in.line()
+		if err != nil && err != io.EOF {
+			return over, err
+		}
+		text = bytes.TrimSpace(text)
+		switch line, r, ok := parse(token(at.ID), text); {
+		case long:
+			over.long++
+		case ok:
+			give(line, r)
+		case len(text) > 0:
+			over.odd++
+		}
+		if err == io.EOF {
+			return over, nil
+		}
+	}
+	over.rest = true
+	return over, nil
+}
 
-// nextLine reads a line. One that is too long is read to its end, and nothing is given of
-// it.
-func nextLine(in *bufio.Reader) (line []byte, err error) {
-	for long := false; ; {
-		part, err := in.ReadSlice('\n')
+// results is a file of them.
+type results struct {
+	in   *bufio.Reader
+	size int64 // that has been read
+	most int64
+}
+
+// line reads a line, and its end. Nothing is given of one that is too long.
+func (r *results) line() (line []byte, long bool, err error) {
+	for {
+		part, err := r.in.ReadSlice('\n')
+		r.size += int64(len(part))
 		if long = long || len(line)+len(part) > maxLine; long {
 			line = nil
 		} else {
 			line = append(line, part...)
 		}
 		switch {
-		case err == bufio.ErrBufferFull:
-		case err == nil && long:
-			return nil, errLong
-		default:
-			return line, err
+		case err != bufio.ErrBufferFull:
+			return line, long, err
+		case r.size > r.most:
+			return nil, true, nil
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -50,6 +51,7 @@ type house struct {
 	table    *route.Table
 	target   *upstream.Target
 	limits   []sluice.Limit                       // of the tenant
+	most     int64                                // bytes of results that are read; 0 for the default
 	around   func(next http.Handler) http.Handler // of the provider; nil for nothing
 
 	mu    sync.Mutex
@@ -99,8 +101,10 @@ func (h *house) mangle(change func(results []string) []string) {
 			next.ServeHTTP(heard, r)
 			lines := change(strings.Split(strings.TrimSpace(heard.Body.String()), "\n"))
 			w.Header().Set("Content-Type", heard.Header().Get("Content-Type"))
+			all := strings.Join(lines, "\n")
+			w.Header().Set("Content-Length", strconv.Itoa(len(all)))
 			w.WriteHeader(heard.Code)
-			_, _ = io.WriteString(w, strings.Join(lines, "\n"))
+			_, _ = io.WriteString(w, all)
 		})
 	}
 }
@@ -211,9 +215,9 @@ func (h *house) start() *desk {
 	d := &desk{h: h, how: map[string]int{}}
 	table := func() *route.Table { return h.table }
 	target := func(sluice.BackendID) (*upstream.Target, bool) { return h.target, true }
-	d.up = upstream.New(upstream.Options{Dialer: egress.New(egress.Options{Dial: h.net.Dial})})
+	d.up = upstream.New(upstream.Options{MaxAnswer: 16 << 10, Dialer: egress.New(egress.Options{Dial: h.net.Dial})})
 	d.gate = admit.New(engine.New(engine.Config{Table: h.table}), admit.Options{})
-	d.agent = handover.New(handover.Options{Upstream: d.up, Target: target, Store: keeper{h.db, d}, Hooks: handover.Hooks{
+	d.agent = handover.New(handover.Options{Upstream: d.up, Target: target, Store: keeper{h.db, d}, MaxResults: h.most, Hooks: handover.Hooks{
 		Batch: func(_ sluice.ProviderID, how string) { d.mu.Lock(); d.how[how]++; d.mu.Unlock() },
 		Line: func(_ sluice.ProviderID, done bool) {
 			d.mu.Lock()

@@ -100,6 +100,7 @@ type Request struct {
 	Stream bool        // events are expected
 	Type   []string    // Content-Type of the body; nil is that of JSON
 	Any    bool        // the answer may be of another type than JSON
+	Long   bool        // the answer may have any length: it is read with Read, which has no bound
 	// Sent, if it is not nil, is set when the backend may have begun to know of it.
 	Sent *atomic.Bool
 	Key  string // a name of the target's Keys or Logins; another, or none, takes the target's own
@@ -136,7 +137,7 @@ func (c *Client) try(ctx context.Context, t *Target, r *Request) (*Answer, *lett
 		err = c.send(ctx, a, t, l)
 	}
 	if err == nil {
-		err = a.begin(r.Stream)
+		err = a.begin(r)
 	}
 	if err != nil {
 		a.Close()
@@ -240,7 +241,7 @@ func (l *letter) reader() io.ReadCloser {
 }
 
 // begin judges the headers and reads what is not an answer to pass on.
-func (a *Answer) begin(stream bool) error {
+func (a *Answer) begin(r *Request) error {
 	switch {
 	case a.Status >= 300 && a.Status < 400:
 		return &Error{Reason: sluice.UpstreamRedirect, Status: a.Status}
@@ -256,11 +257,11 @@ func (a *Answer) begin(stream bool) error {
 	if e := a.Header["Content-Encoding"]; len(e) > 0 && !strings.EqualFold(e[0], "identity") {
 		return &Error{Reason: sluice.UpstreamMalformed, Sent: true, Status: a.Status, What: "content encoding"}
 	}
-	if a.length > a.max {
+	if a.length > a.max && !r.Long {
 		return &Error{Reason: sluice.UpstreamTooLarge, Sent: true, Status: a.Status}
 	}
-	a.Frames = stream && is(a.Header, frameType)
-	a.Events = a.Frames || stream && is(a.Header, eventType)
+	a.Frames = r.Stream && is(a.Header, frameType)
+	a.Events = a.Frames || r.Stream && is(a.Header, eventType)
 	a.watch.wait()
 	return nil
 }
