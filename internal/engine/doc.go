@@ -44,9 +44,9 @@
 //     for more, the stream is to end. If not even the first step fits, the bound is
 //     clamped as above.
 //   - A caller's limits may be in shadow: Grant.Would tells what they would have done.
-//     To a request that is owed ([Call.Owed]) all limits are shadows, and tell nothing.
 //     What a request asks for its own run is enforced all the same. Limits of models
 //     and the fleet are always in force.
+//   - To a request that is owed ([Call].Owed) all limits are shadows, and tell nothing.
 //   - A backend without price and ceiling is not eligible, so unknown is never free.
 //     A fallback to a dearer pool tops the hold up first.
 //
