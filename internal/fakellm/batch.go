@@ -82,6 +82,7 @@ func (s *Server) batchRoutes() {
 	s.batches.ctx, s.batches.close = context.WithCancel(context.Background())
 	for pattern, f := range map[string]func(*batchCall){
 		"POST /v1/files":                        (*batchCall).upload,
+		"GET /v1/files":                         (*batchCall).listFiles,
 		"GET /v1/files/{id}":                    (*batchCall).showFile,
 		"GET /v1/files/{id}/content":            (*batchCall).content,
 		"DELETE /v1/files/{id}":                 (*batchCall).deleteFile,

@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -68,6 +69,30 @@ func (c *batchCall) upload() {
 	}
 	c.s.remember(c.r, data)
 	writeJSON(c.w, http.StatusOK, c.keep(head.Filename, c.r.FormValue("purpose"), data).view())
+}
+
+// listFiles lists the caller's files, newest first.
+func (c *batchCall) listFiles() {
+	b, q := &c.s.batches, c.r.URL.Query()
+	limit, err := strconv.Atoi(q.Get("limit"))
+	if err != nil || limit < 1 {
+		limit = maxKept
+	}
+	page, more, begun := []obj{}, false, q.Get("after") == ""
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, f := range slices.Backward(b.files) {
+		switch {
+		case f.owner != credentialOf(c.r.Header) || q.Get("purpose") != "" && q.Get("purpose") != f.purpose:
+		case !begun:
+			begun = f.id == q.Get("after")
+		case len(page) == limit:
+			more = true
+		default:
+			page = append(page, f.view())
+		}
+	}
+	writeJSON(c.w, http.StatusOK, obj{"object": "list", "data": page, "has_more": more})
 }
 
 func (c *batchCall) showFile() {

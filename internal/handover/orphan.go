@@ -99,3 +99,36 @@ func (p *provider) is(ctx context.Context, b *listed, at *Batch, not map[string]
 	}
 	return is, true
 }
+
+// inputs are the paths of files that a batch was to be made of, among the newest that the
+// provider has: none is known by its id where the process died that had uploaded it. They
+// are known by their name.
+func (p *provider) inputs(ctx context.Context, at *Batch) (paths []string, err error) {
+	page := "?purpose=batch&order=desc&limit=1000"
+	for range maxPages {
+		var list struct {
+			Data []struct {
+				ID      string `json:"id"`
+				Name    string `json:"filename"`
+				Created int64  `json:"created_at"`
+			} `json:"data"`
+			More bool `json:"has_more"`
+		}
+		if err := p.call(ctx, http.MethodGet, "/files"+page, nil, "", &list); err != nil {
+			return nil, err
+		}
+		for _, f := range list.Data {
+			if f.Created > 0 && time.Unix(f.Created, 0).Before(at.Created.Add(-skew)) {
+				return paths, nil
+			}
+			if f.Name == inputName(at) && f.ID != "" {
+				paths = append(paths, "/files/"+url.PathEscape(f.ID))
+			}
+		}
+		if !list.More || len(list.Data) == 0 {
+			break
+		}
+		page = "?purpose=batch&order=desc&limit=1000&after=" + url.QueryEscape(list.Data[len(list.Data)-1].ID)
+	}
+	return paths, nil
+}

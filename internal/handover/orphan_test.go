@@ -77,7 +77,12 @@ func TestNotMade(t *testing.T) {
 		lost = false
 		q := h.start()
 		j := h.ended(id, 10*time.Minute)
+		time.Sleep(90 * time.Second)
 		q.stop(false)
+		h.tidy()
+		if n := h.times("DELETE files"); n != 3 {
+			t.Errorf("%d files were deleted, want the input of the one that was not made, and two of the other", n)
+		}
 		if j.Counts.Succeeded != 20 || q.how[handover.Lost] != 1 || q.how[handover.Made] != 1 || q.done != [2]int{20, 20} || h.made() != 1 {
 			t.Errorf("got %+v, batches %v, lines %v, of %d batches; want 20 of a new one", j.Counts, q.how, q.done, h.made())
 		}

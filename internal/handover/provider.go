@@ -133,12 +133,15 @@ func messageBatch(at *Batch, lines []int, body func(int) []byte) []byte {
 	return b.Bytes()
 }
 
+// inputName is what the input file of a batch is called.
+func inputName(at *Batch) string { return at.ID + ".jsonl" }
+
 // inputFile is the form of an input file as OpenAI takes it, and its type.
 func inputFile(at *Batch, path string, lines []int, body func(int) []byte) (form []byte, kind string) {
 	var b bytes.Buffer
 	w := multipart.NewWriter(&b)
 	_ = w.WriteField("purpose", "batch") // a buffer takes all
-	to, _ := w.CreateFormFile("file", at.ID+".jsonl")
+	to, _ := w.CreateFormFile("file", inputName(at))
 	for _, n := range lines {
 		fmt.Fprintf(to, `{"custom_id":"%s%d","method":"POST","url":"/v1%s","body":%s}`+"\n", token(at.ID), n, path, body(n))
 	}

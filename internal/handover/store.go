@@ -12,7 +12,7 @@ type Batch struct {
 	ID      string // of ours
 	Job     string
 	Ref     string // the provider's; empty until it has told it
-	Lines   int    // that it was made of
+	Lines   int    // that it was made of; 0 where it was not made
 	Backend sluice.BackendID
 	Replica bool // the backend keeps it, not its account
 	// Provider, Site and Key are the account that has it.
@@ -34,7 +34,8 @@ type Store interface {
 	Handed(ctx context.Context, job string, line int) (b Batch, over, ok bool, err error)
 	// TakeBack says that lines of a batch are to run by themselves.
 	TakeBack(ctx context.Context, id string, lines []int) error
-	// NotMade forgets a batch that the provider has told no name of, and which lines are in it.
+	// NotMade forgets which lines are in a batch that the provider has told no name of. It is
+	// over then: nobody can name it any more, and it is to be put in order.
 	NotMade(ctx context.Context, id string) error
 	// Refs are what a provider calls its batches that were made since a time.
 	Refs(ctx context.Context, p sluice.ProviderID, since time.Time) ([]string, error)

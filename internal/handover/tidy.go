@@ -70,8 +70,11 @@ func (p *provider) tidied(ctx context.Context, b *Batch) (bool, error) {
 			return false, nil
 		}
 		ref, sure, err := p.find(ctx, b, map[string]bool{})
+		if ref == "" && sure && err == nil {
+			return p.dropInputs(ctx, b)
+		}
 		if ref == "" {
-			return sure, err
+			return false, err
 		}
 		b.Ref = ref
 	}
@@ -85,11 +88,31 @@ func (p *provider) tidied(ctx context.Context, b *Batch) (bool, error) {
 		_ = p.cancel(ctx, b.Ref) // it is looked at again
 		return false, nil
 	}
+	return p.drop(ctx, st.files)
+}
+
+// drop deletes what is at paths, and reports whether nothing of it is left.
+func (p *provider) drop(ctx context.Context, paths []string) (bool, error) {
 	var failed error
-	for _, path := range st.files {
+	for _, path := range paths {
 		if err := p.call(ctx, http.MethodDelete, path, nil, "", nil); err != nil && err != errGone {
 			failed = errors.Join(failed, err)
 		}
 	}
 	return failed == nil, failed
+}
+
+// dropInputs deletes what a batch was to be made of that was not made.
+func (p *provider) dropInputs(ctx context.Context, b *Batch) (bool, error) {
+	if p.anthropic() {
+		return true, nil // it comes with the batch itself
+	}
+	paths, err := p.inputs(ctx, b)
+	switch {
+	case err == errGone:
+		return true, errors.New("the provider does not list files: the input of a batch that was not made may be there")
+	case err != nil:
+		return false, err
+	}
+	return p.drop(ctx, paths)
 }

@@ -57,7 +57,7 @@ func eachLine(ctx context.Context, tx *sql.Tx, statement string, args []any, lin
 
 // HandedOver implements handover.Store.
 func (db *DB) HandedOver(ctx context.Context, id, ref string) (ok bool, err error) {
-	n, err := changedBy(db.write.ExecContext(ctx, "UPDATE handovers SET ref = $2 WHERE id = $1", id, ref))
+	n, err := changedBy(db.write.ExecContext(ctx, "UPDATE handovers SET ref = $2 WHERE id = $1 AND lines > 0", id, ref))
 	return n > 0, told(err, "keep what a provider calls %s", id)
 }
 
@@ -83,10 +83,11 @@ func (db *DB) TakeBack(ctx context.Context, id string, lines []int) error {
 	return told(err, "take lines of %s back", id)
 }
 
-// NotMade implements handover.Store.
+// NotMade implements handover.Store. What it was made of may be at the provider: the batch
+// stays, of no lines, until it has been put in order.
 func (db *DB) NotMade(ctx context.Context, id string) error {
 	err := db.tx(ctx, func(tx *sql.Tx) error {
-		n, err := changedBy(tx.ExecContext(ctx, "DELETE FROM handovers WHERE id = $1 AND ref = ''", id))
+		n, err := changedBy(tx.ExecContext(ctx, "UPDATE handovers SET lines = 0 WHERE id = $1 AND ref = ''", id))
 		if err != nil || n == 0 {
 			return err
 		}

@@ -87,6 +87,9 @@ func testNotMade(t *testing.T, fresh Fresh) {
 	if ok, err := db.HandedOver(ctx, "h2", "batch_2"); ok || err != nil {
 		t.Errorf("a batch that is forgotten has a name: %v, %v", ok, err)
 	}
+	if left, err := db.HandedOut(ctx, noon, 10); err != nil || len(left) != 2 { // the other one's job is none
+		t.Errorf("to be put in order are %v, %v, want both", left, err)
+	}
 	refs, err := db.Refs(ctx, "p", noon)
 	must(t, err)
 	if diff := cmp.Diff([]string{"batch_1"}, refs); diff != "" {
