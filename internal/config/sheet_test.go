@@ -56,7 +56,7 @@ func TestSheetMistakes(t *testing.T) {
 			`f.yaml:2:1: before: has shares of 120% of the file's rps`, `100% at most`,
 		}},
 		{"allocation", "gpus: 0\nmodels:\n  - {name: a, profile: p, weight: -1, demand: [{input: 1, output: 1}]}\n  - {name: a, profile: p, headroom: 100%, demand: []}\n", &capacity.AllocationFile{}, []string{
-			`f.yaml:1:7: gpus: is not between`, `models[0].weight: is not between`, `models[0].demand[0].rps: is missing`, `models[1].name: "a" is listed twice`, `models[1].headroom: is all`,
+			`f.yaml:1:7: gpus: is not between`, `models[0].weight: is -1, and not between`, `models[0].demand[0].rps: is missing`, `models[1].name: "a" is listed twice`, `models[1].headroom: is all`,
 		}},
 		{"replica", "prefill_rate: 0\nstep_base: 8\n", &ReplicaFile{}, []string{`f.yaml:1:15: prefill_rate: would never answer`, `step_base: "8" is not a time`}},
 		{"empty", "", &capacity.MixFile{}, []string{"f.yaml:1:1: the file is empty"}},
