@@ -14,6 +14,10 @@ const (
 	askFirst = 5 * time.Second // then an eighth of its age
 	askMost  = time.Minute
 	tries    = 5
+	// A provider that has a batch no more is asked so often, over so long, before that is
+	// believed: one answer may be of a replica that lags.
+	goneTries = 3
+	goneFor   = time.Minute
 	// EndsIn is how long a provider has for a cancellation.
 	EndsIn    = 12 * time.Minute
 	storeWait = 10 * time.Second
@@ -164,6 +168,7 @@ func (g *group) follow() {
 	until := time.NewTimer(time.Until(g.until))
 	defer until.Stop()
 	var end ending
+	var gone missing
 	for nobody, failed := g.nobody, 0; ; {
 		select {
 		case <-g.a.ctx.Done():
@@ -189,7 +194,7 @@ func (g *group) follow() {
 		case err == nil && st.ended:
 			g.told(st.how, nil)
 			return
-		case err == errGone, end.over():
+		case gone.seen(err), end.over():
 			g.told(Lost, err)
 			g.takeBack(g.lines(), true)
 			return
@@ -201,6 +206,24 @@ func (g *group) follow() {
 		}
 		timer.Reset(min(max(time.Since(began)/8, askFirst<<min(failed, 3)), askMost))
 	}
+}
+
+// missing is that a provider does not have a batch any more.
+type missing struct {
+	times int // in a row
+	since time.Time
+}
+
+// seen takes how the provider answered, and reports whether it is to be believed.
+func (m *missing) seen(err error) bool {
+	if err != errGone {
+		m.times = 0
+		return false
+	}
+	if m.times++; m.times == 1 {
+		m.since = time.Now()
+	}
+	return m.times >= goneTries && time.Since(m.since) >= goneFor
 }
 
 // ending is that a batch is cancelled, which has a time of its own.

@@ -1,6 +1,7 @@
 package handover_test
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -146,7 +147,36 @@ func TestResultsGone(t *testing.T) {
 		if j.Counts.Succeeded != 20 || p.how[handover.Lost] != 1 {
 			t.Errorf("got %+v, batches %v, lines %v", j.Counts, p.how, p.done)
 		}
+		if n := h.times("GET messages batches results"); n < 3 {
+			t.Errorf("they were asked for %d times before they were given up", n)
+		}
 		h.books(j, 20, 0, p)
+	})
+}
+
+// TestGoneForAMoment has a provider that says twice that it does not know a batch, which it
+// then knows: it is not given up.
+func TestGoneForAMoment(t *testing.T) {
+	at(t, wire.OpenAI, "", func(t *testing.T, h *house) {
+		asked := 0
+		h.around = func(next http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/batches/") {
+					if asked++; asked <= 2 {
+						http.NotFound(w, r)
+						return
+					}
+				}
+				next.ServeHTTP(w, r)
+			})
+		}
+		p := h.start()
+		j := h.ended(p.submit(20, 24*time.Hour), 5*time.Minute)
+		p.stop(false)
+		if j.Counts.Succeeded != 20 || p.how[handover.Lost] != 0 || p.how[handover.Ended] != 1 {
+			t.Errorf("got %+v, batches %v, lines %v", j.Counts, p.how, p.done)
+		}
+		h.books(j, 20, 20, p)
 	})
 }
 
