@@ -34,8 +34,12 @@ func (s lateHandOvers) Handed(ctx context.Context, job string, line int) (b hand
 }
 
 // TakeBack implements handover.Store.
-func (s lateHandOvers) TakeBack(ctx context.Context, id string, lines []int) error {
-	return lateDo(lateJobs(s), func(db *store.DB) error { return db.TakeBack(ctx, id, lines) })
+func (s lateHandOvers) TakeBack(ctx context.Context, id string, lines []int) (p sluice.ProviderID, back int, err error) {
+	err = lateDo(lateJobs(s), func(db *store.DB) error {
+		p, back, err = db.TakeBack(ctx, id, lines)
+		return err
+	})
+	return p, back, err
 }
 
 // NotMade implements handover.Store.

@@ -70,7 +70,9 @@ type Options struct {
 // Hooks are told what happened. They must not block.
 type Hooks struct {
 	Batch func(p sluice.ProviderID, how string) // made or refused; then ended, failed, expired, cancelled or lost
-	Line  func(p sluice.ProviderID, done bool)
+	// Line is of each line that has a result, and of each that is to run by itself, as the
+	// store counts those: an answer that then turns out to be none is both.
+	Line func(p sluice.ProviderID, done bool)
 }
 
 // Agent hands lines over.
@@ -163,7 +165,18 @@ func (s *Seat) Cancel() { s.g.unwanted(s) }
 
 // TakeBack has a line that a batch has an answer for run by itself all the same.
 func (a *Agent) TakeBack(ctx context.Context, id string, line int) error {
-	return a.o.Store.TakeBack(ctx, id, []int{line})
+	return a.takeBack(ctx, id, []int{line})
+}
+
+// takeBack has lines run by themselves, and counts them.
+func (a *Agent) takeBack(ctx context.Context, id string, lines []int) error {
+	p, back, err := a.o.Store.TakeBack(ctx, id, lines)
+	if h := a.o.Hooks.Line; h != nil && err == nil {
+		for range back {
+			h(p, false)
+		}
+	}
+	return err
 }
 
 // Batch is the id of the line's batch.

@@ -115,8 +115,8 @@ func (g *group) give(line int, r Result) {
 	if s == nil {
 		return
 	}
-	if h := g.a.o.Hooks.Line; h != nil {
-		h(g.at.Provider, r.Err == nil)
+	if h := g.a.o.Hooks.Line; h != nil && r.Err == nil && !g.p.again(&r) {
+		h(g.at.Provider, true)
 	}
 	s.done <- r
 }
@@ -274,7 +274,7 @@ func (g *group) takeBack(lines []int, sent bool) {
 	if len(lines) == 0 {
 		return
 	}
-	if err := g.keep(func(ctx context.Context) error { return g.a.o.Store.TakeBack(ctx, g.at.ID, lines) }); err != nil {
+	if err := g.keep(func(ctx context.Context) error { return g.a.takeBack(ctx, g.at.ID, lines) }); err != nil {
 		g.a.o.Log.Warn("lines of a batch wait for the store", slog.Any("error", err))
 	}
 	g.undone(lines, sent)

@@ -83,7 +83,7 @@ func TestNotMade(t *testing.T) {
 		if n := h.times("DELETE files"); n != 3 {
 			t.Errorf("%d files were deleted, want the input of the one that was not made, and two of the other", n)
 		}
-		if j.Counts.Succeeded != 20 || q.how[handover.Lost] != 1 || q.how[handover.Made] != 1 || q.done != [2]int{20, 20} || h.made() != 1 {
+		if j.Counts.Succeeded != 20 || q.how[handover.Lost] != 1 || q.how[handover.Made] != 1 || q.done != [2]int{0, 20} || h.made() != 1 {
 			t.Errorf("got %+v, batches %v, lines %v, of %d batches; want 20 of a new one", j.Counts, q.how, q.done, h.made())
 		}
 		h.books(j, 20, 20, q)

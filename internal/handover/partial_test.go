@@ -127,8 +127,11 @@ func TestLineErrors(t *testing.T) {
 				p := h.start()
 				j := h.ended(p.submit(20, 24*time.Hour), time.Hour)
 				p.stop(false)
-				if j.Counts.Succeeded != 18 || j.Counts.Failed != 2 || p.done != [2]int{0, 20} {
+				if j.Counts.Succeeded != 18 || j.Counts.Failed != 2 || p.done != [2]int{4, 16} {
 					t.Errorf("got %+v, lines %v, want 18 and 2", j.Counts, p.done)
+				}
+				if shares, err := h.db.HandOvers(t.Context(), string(j.ID)); err != nil || len(shares) != 1 || shares[0].Back != p.done[0] {
+					t.Errorf("the store says %+v, %v; counted are %v", shares, err, p.done)
 				}
 				h.books(j, 20, 14, p)
 			}, fakellm.Rule{Fault: "status=500", Count: 1}, fakellm.Rule{Fault: "status=503", Count: 1}, fakellm.Rule{Fault: "status=429", Count: 1},

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"sluice/internal/upstream"
+	"sluice/internal/wire"
 )
 
 // The bounds of results, in bytes. What is beyond is passed over, and its lines have none.
@@ -116,6 +117,12 @@ func parse(token string, text []byte) (line int, r Result, ok bool) {
 		return line, Result{Status: statusOf(l.Result.Error), Body: l.Result.Error}, true
 	}
 	return line, Result{Err: ErrUndone}, true // expired, cancelled, or failed without an answer
+}
+
+// again reports whether a result is a failure after which the line runs by itself.
+func (p *provider) again(r *Result) bool {
+	t, ok := p.target()
+	return ok && r.Status >= 400 && wire.Refused(t.Dialect, r.Status, http.Header{}, r.Body).Retryable
 }
 
 // statusOf is the status that Anthropic answers with an error of the type.

@@ -32,8 +32,9 @@ type Store interface {
 	HandedOver(ctx context.Context, id, ref string) (ok bool, err error)
 	// Handed finds the batch that a line is in; over says that the line is to run by itself.
 	Handed(ctx context.Context, job string, line int) (b Batch, over, ok bool, err error)
-	// TakeBack says that lines of a batch are to run by themselves.
-	TakeBack(ctx context.Context, id string, lines []int) error
+	// TakeBack says that lines of a batch are to run by themselves, and tells whose batch it
+	// is and of how many that is new.
+	TakeBack(ctx context.Context, id string, lines []int) (p sluice.ProviderID, back int, err error)
 	// NotMade forgets which lines are in a batch that the provider has told no name of. It is
 	// over then: nobody can name it any more, and it is to be put in order.
 	NotMade(ctx context.Context, id string) error

@@ -76,11 +76,26 @@ func (db *DB) Handed(ctx context.Context, job string, line int) (b handover.Batc
 }
 
 // TakeBack implements handover.Store.
-func (db *DB) TakeBack(ctx context.Context, id string, lines []int) error {
-	err := db.tx(ctx, func(tx *sql.Tx) error {
-		return eachLine(ctx, tx, "UPDATE handover_lines SET taken_back = 1 WHERE handover = $1 AND line = $2", []any{id}, lines)
+func (db *DB) TakeBack(ctx context.Context, id string, lines []int) (p sluice.ProviderID, back int, err error) {
+	err = db.tx(ctx, func(tx *sql.Tx) error {
+		back = 0
+		err := tx.QueryRowContext(ctx, "SELECT provider FROM handovers WHERE id = $1", id).Scan((*string)(&p))
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for _, line := range lines {
+			n, err := changedBy(tx.ExecContext(ctx, "UPDATE handover_lines SET taken_back = 1 WHERE handover = $1 AND line = $2 AND taken_back = 0", id, line))
+			if err != nil {
+				return err
+			}
+			back += int(n)
+		}
+		return nil
 	})
-	return told(err, "take lines of %s back", id)
+	return p, back, told(err, "take lines of %s back", id)
 }
 
 // NotMade implements handover.Store. What it was made of may be at the provider: the batch

@@ -19,13 +19,13 @@ type batchMetrics struct {
 func newBatchMetrics(m *Metrics) batchMetrics {
 	return batchMetrics{
 		lines:       m.counter("sluice_batch_lines_total", "Lines of batches that have their result, by kind (batch, message_batch, async) and result (succeeded, failed, cancelled, expired).", "kind", "result"),
-		deferred:    m.counter("sluice_batch_deferred_total", "Times that a line was refused for a rate, for capacity or for a budget, and waits, by reason.", "reason"),
+		deferred:    m.counter("sluice_batch_deferred_total", "Times that a line was refused for a rate, for capacity or for a budget, and waits, by reason. upstream_refused is also of each that a provider's batch gave back, and that runs by itself.", "reason"),
 		ended:       m.counter("sluice_batch_jobs_total", "Batches that have ended, by kind and state.", "kind", "state"),
 		reclaimed:   m.counter("sluice_batch_reclaimed_lines_total", "Lines that were in flight at a worker that is lost, and are run again.").WithLabelValues(),
 		stale:       m.counter("sluice_batch_stale_answers_total", "Answers that came from a worker that had lost its lease: they are voided.").WithLabelValues(),
 		failed:      m.counter("sluice_batch_store_errors_total", "Calls of the store for batches that did not succeed. What they were for is tried again, and nothing is lost.").WithLabelValues(),
 		handed:      m.counter("sluice_batch_handovers_total", "Batches at providers' own batch APIs, by provider and how each came out: made or refused; then ended, failed, expired, cancelled or lost.", "provider", "result"),
-		handedLines: m.counter("sluice_batch_handover_lines_total", "Lines that providers' own batch APIs have given back, by provider and result (answered, undone: they run by themselves).", "provider", "result"),
+		handedLines: m.counter("sluice_batch_handover_lines_total", "Lines that were at providers' own batch APIs, by provider and result: answered; or undone, which is taken back and runs here, also after an error of its own that another attempt may not have. An answer that turns out to be none is counted as both.", "provider", "result"),
 	}
 }
 

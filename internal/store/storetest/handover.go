@@ -60,7 +60,16 @@ func testHandOver(t *testing.T, fresh Fresh) {
 	if _, _, ok, _ := db.Handed(ctx, "j", 4); ok {
 		t.Error("half of a batch was kept")
 	}
-	must(t, db.TakeBack(ctx, "h1", []int{2}))
+	for _, want := range []int{1, 0} { // of line 2
+		p, n, err := db.TakeBack(ctx, "h1", []int{2, 7})
+		must(t, err)
+		if p != "p" || n != want {
+			t.Errorf("%d lines of %q were taken back, want %d", n, p, want)
+		}
+	}
+	if _, n, err := db.TakeBack(ctx, "none", []int{2}); n != 0 || err != nil {
+		t.Errorf("%d lines of no batch were taken back, %v", n, err)
+	}
 	if _, back, ok, err := db.Handed(ctx, "j", 2); !back || !ok || err != nil {
 		t.Errorf("a line that was taken back: %v, found %v, %v", back, ok, err)
 	}
@@ -131,10 +140,11 @@ func testHandedOut(t *testing.T, fresh Fresh) {
 	}
 	over()
 	elsewhere(2)
-	must(t, db.TakeBack(ctx, "h1", []int{1}))
+	_, _, err := db.TakeBack(ctx, "h1", []int{1})
+	must(t, err)
 	over()
 	elsewhere(1)
-	_, err := db.Post(ctx, j.ID, noon, []jobs.Posting{{Line: 2, Claim: 1, Result: &jobs.Result{Line: 2, State: jobs.LineSucceeded}}})
+	_, err = db.Post(ctx, j.ID, noon, []jobs.Posting{{Line: 2, Claim: 1, Result: &jobs.Result{Line: 2, State: jobs.LineSucceeded}}})
 	must(t, err)
 	over("h1")
 	elsewhere(0)
