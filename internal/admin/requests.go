@@ -39,7 +39,7 @@ type Request struct {
 	UsageSource     string        `json:"usage_source" doc:"Of the least trusted attempt that took anything"`
 	Cost            string        `json:"cost" doc:"Over all attempts"`
 	CostNanodollars int64         `json:"cost_nanodollars"`
-	Voided          bool          `json:"voided_dup,omitempty" doc:"Another attempt answered this line of its batch, or this one was refused and the line waited: the cost is shown, and it is in no tenant's usage"`
+	Voided          bool          `json:"voided_dup,omitempty" doc:"Another attempt ran or runs this line of its batch, or this one was refused and the line waited: the cost is shown, and it is in no tenant's usage"`
 	QueuedSeconds   float64       `json:"queued_seconds"`
 	FirstSeconds    float64       `json:"first_token_seconds,omitempty"`
 	Seconds         float64       `json:"duration_seconds"`

@@ -142,7 +142,7 @@ func shadows(w io.Writer, x *admin.Explanation) {
 	case x.Voided && x.Outcome == sluice.Rejected.String():
 		fmt.Fprintf(w, "%-11sits line of a batch waited, and was tried again: this try is in no tenant's usage\n", "voided_dup")
 	case x.Voided:
-		fmt.Fprintf(w, "%-11sanother attempt answered this line of its batch: no tenant is charged for this one\n", "voided_dup")
+		fmt.Fprintf(w, "%-11sanother attempt ran or runs this line of its batch: no tenant is charged for this one\n", "voided_dup")
 	}
 	for i := range x.Copies {
 		c := &x.Copies[i]
