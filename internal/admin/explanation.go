@@ -66,7 +66,7 @@ type Attempt struct {
 	Outcome           string      `json:"outcome"`
 	Reason            string      `json:"reason,omitempty"`
 	Finish            string      `json:"finish_reason,omitempty" doc:"The provider's word for why its answer ended"`
-	Message           string      `json:"message,omitempty" doc:"What the client was told, of a request that was refused"`
+	Message           string      `json:"message,omitempty" doc:"What the client was told, of a request that was refused; or which batch of a provider gave the line back, and how that came out"`
 	Hint              string      `json:"hint,omitempty" doc:"What the client was told to do about it"`
 	RetryAfterMS      int64       `json:"retry_after_ms,omitempty" doc:"When the client was told to come back, in milliseconds from then"`
 	RetryDenied       string      `json:"retry_denied,omitempty" doc:"Why a failed attempt was not followed by another: retry_budget_backend, retry_budget_tenant, retry_budget_fleet, breaker_open, shedding, attempts, no_backend, not_retryable, or the reason for which no further one was admitted"`

@@ -253,6 +253,9 @@ func step(w io.Writer, s *admin.Attempt) {
 		model += ", their id " + s.UpstreamRequestID
 	}
 	fmt.Fprintf(w, "%-11smodel %s at %s\n", "", model, s.Provider)
+	if s.Message != "" {
+		fmt.Fprintf(w, "%-11s%s\n", "because", s.Message)
+	}
 	if s.Finish != "" {
 		fmt.Fprintf(w, "%-11sits answer ended with %s\n", "", s.Finish)
 	}

@@ -1,11 +1,13 @@
 package exchange
 
 import (
+	"errors"
 	"net/http"
 	"time"
 
 	"sluice"
 	"sluice/internal/engine"
+	"sluice/internal/handover"
 	"sluice/internal/price"
 	"sluice/internal/wire"
 )
@@ -146,6 +148,9 @@ func (t *turn) finish(a *attempt, e *sluice.Error) {
 	switch {
 	case e != nil:
 		entry.Reason = e.Reason
+		if u, ok := errors.AsType[*handover.Undone](e.Err); ok { // which batch, and what became of it
+			entry.Detail = withMessage(entry.Detail, &sluice.Error{Kind: e.Kind, Msg: u.Error()})
+		}
 	case a.short:
 		entry.Reason = sluice.BudgetStop
 	}

@@ -51,7 +51,7 @@ type Call struct {
 type Result struct {
 	Status int
 	Body   []byte
-	Err    error // ErrUndone, or nil
+	Err    error // ErrUndone, an *Undone where more is known, or nil
 	Sent   bool  // of ErrUndone: the provider may have run it all the same
 }
 

@@ -45,6 +45,9 @@ type group struct {
 	path  string
 	until time.Time
 
+	how  string      // it came out
+	said map[int]int // statuses of lines that had an error of their own, and run by themselves
+
 	seats  map[int]*Seat
 	bytes  int
 	more   chan struct{} // one place: somebody has joined
@@ -115,7 +118,7 @@ func (g *group) give(line int, r Result) {
 	if s == nil {
 		return
 	}
-	if h := g.a.o.Hooks.Line; h != nil && r.Err == nil && !g.p.again(&r) {
+	if h := g.a.o.Hooks.Line; h != nil && r.Err == nil {
 		h(g.at.Provider, true)
 	}
 	s.done <- r
@@ -244,6 +247,7 @@ func (e *ending) over() bool  { return e.begun() && time.Now().After(e.until) }
 // collectResults reads the results of a batch that has ended, and gives each line its
 // first; what has none is run by itself.
 func (g *group) collectResults(st *standing) error {
+	g.how, g.said = st.how, map[int]int{}
 	waiting := map[int]bool{}
 	for _, n := range g.lines() {
 		waiting[n] = true
@@ -251,7 +255,11 @@ func (g *group) collectResults(st *standing) error {
 	var all passed
 	for _, from := range st.results {
 		over, err := g.p.read(g.a.ctx, &g.at, from, func(line int, r Result) {
-			if r.Err == nil && waiting[line] {
+			switch _, had := g.said[line]; {
+			case r.Err != nil, had, !waiting[line]:
+			case g.p.again(&r):
+				g.said[line] = r.Status
+			default:
 				delete(waiting, line)
 				g.give(line, r)
 			}
@@ -282,7 +290,7 @@ func (g *group) takeBack(lines []int, sent bool) {
 
 func (g *group) undone(lines []int, sent bool) {
 	for _, n := range lines {
-		g.give(n, Result{Err: ErrUndone, Sent: sent})
+		g.give(n, Result{Err: &Undone{g.at.Ref, g.how, g.said[n]}, Sent: sent})
 	}
 }
 
@@ -301,6 +309,7 @@ func (g *group) keep(f func(context.Context) error) (err error) {
 }
 
 func (g *group) told(how string, err error) {
+	g.how = how
 	if h := g.a.o.Hooks.Batch; h != nil {
 		h(g.at.Provider, how)
 	}

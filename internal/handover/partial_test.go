@@ -130,6 +130,17 @@ func TestLineErrors(t *testing.T) {
 				if j.Counts.Succeeded != 18 || j.Counts.Failed != 2 || p.done != [2]int{4, 16} {
 					t.Errorf("got %+v, lines %v, want 18 and 2", j.Counts, p.done)
 				}
+				said := map[string]int{}
+				for _, e := range p.entries {
+					for _, status := range []string{"500", "503", "529", "429", "401"} {
+						if d := string(e.Detail); strings.Contains(d, `"message":"the provider's batch `) && strings.Contains(d, "batch_") && strings.Contains(d, `(ended) answered the line with status `+status) {
+							said[status]++
+						}
+					}
+				}
+				if len(said) < 3 {
+					t.Errorf("the ledger says %v of the lines that were taken back", said)
+				}
 				if shares, err := h.db.HandOvers(t.Context(), string(j.ID)); err != nil || len(shares) != 1 || shares[0].Back != p.done[0] {
 					t.Errorf("the store says %+v, %v; counted are %v", shares, err, p.done)
 				}

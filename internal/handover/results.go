@@ -119,6 +119,30 @@ func parse(token string, text []byte) (line int, r Result, ok bool) {
 	return line, Result{Err: ErrUndone}, true // expired, cancelled, or failed without an answer
 }
 
+// Undone is why a provider has not run a line. It is ErrUndone.
+type Undone struct {
+	Ref    string // the provider's name of the batch; empty where it has none
+	How    string // it came out, such as Expired; empty where that is not known
+	Status int    // of the line's own error; 0 for none
+}
+
+func (u *Undone) Error() string {
+	said := "the provider's batch"
+	if u.Ref != "" {
+		said += " " + u.Ref
+	}
+	if u.How != "" {
+		said += " (" + u.How + ")"
+	}
+	if u.Status > 0 {
+		return said + " answered the line with status " + strconv.Itoa(u.Status)
+	}
+	return said + " has no result of the line"
+}
+
+// Unwrap is ErrUndone.
+func (u *Undone) Unwrap() error { return ErrUndone }
+
 // again reports whether a result is a failure after which the line runs by itself.
 func (p *provider) again(r *Result) bool {
 	t, ok := p.target()
