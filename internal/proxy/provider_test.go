@@ -109,7 +109,7 @@ func TestProviderFaults(t *testing.T) {
 
 func faulty(t *testing.T, d wire.Dialect, stream bool, fault string, want sluice.Reason) {
 	var p *fakellm.Server
-	s := setup{places: []place{{dialect: d, timeouts: upstream.Timeouts{Headers: 20 * time.Second, FirstToken: 60 * time.Second, Idle: 20 * time.Second}}}}
+	s := setup{event: 1 << 20, places: []place{{dialect: d, timeouts: upstream.Timeouts{Headers: 20 * time.Second, FirstToken: 60 * time.Second, Idle: 20 * time.Second}}}}
 	inBubble(t, withProvider(s, &p), func(t *testing.T, r *rig) {
 		defer p.Close()
 		a := chat(stream, "[["+fault+"]] say something")
