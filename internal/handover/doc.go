@@ -20,6 +20,9 @@
 // wanted any more (Seat.Cancel), and what is done of it by then taken: the provider has
 // EndsIn for that.
 //
+// A provider that does not know a batch any more is asked again for a minute before the
+// batch is lost.
+//
 // An account that has not taken a batch is left alone for ten minutes.
 //
 // # Restart
@@ -42,6 +45,8 @@
 // Once all lines of a batch have their end in the store, or are taken back, nothing of it is
 // to stay at the provider: what runs is cancelled, and input, results and errors are
 // deleted. That goes by the store too, each minute, so that it does not matter who made it.
+// A batch that was not made stays in the store for that, of no lines: its input is found by
+// its name in the provider's list of files.
 //
 // # Bounds
 //
