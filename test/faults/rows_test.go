@@ -33,7 +33,7 @@ var rows = []row{
 	},
 	{
 		"P7", "disk of the store full", "nothing", "kept in the journal, in the store once space returns, once",
-		[]string{"internal/store.TestFault_P7_StoreFull"},
+		[]string{"internal/store.TestFault_P7_StoreFull", "internal/store.TestFault_P7_StoreFullWithBatches", "internal/jobs.TestFault_P7_StoreGoneAndFull"},
 	},
 	{
 		"P8", "journal on a disk that is read-only, that does not sync, or at the start", "as P7; at the start it exits with the reason", "as P7",
@@ -149,7 +149,7 @@ var rows = []row{
 		[]string{bubbles + "TestFault_U19_InvalidUTF8", transcripts + "TestFault_U19_EveryProvider", "internal/wire.TestTapMends"},
 	},
 	{
-		"U20", "event of 100 MB, endless line", "cut with `upstream_too_large`, before content elsewhere, else 502 with it; the heap grows by less than 16 MiB, and the backend is cut off", "counted or estimated",
+		"U20", "event of 100 MB, endless line", "cut with `upstream_too_large`, before content elsewhere, else 502 with it; the heap grows by less than twice `event_limit`, and the backend is cut off", "counted or estimated",
 		[]string{here + "TestFault_U20_HugeEvent", bubbles + "TestFault_U20_LargeEvent", transcripts + "TestFault_U20_EveryProvider", "internal/wire.TestEventsTooLarge"},
 	},
 	{
