@@ -77,18 +77,19 @@ func TestUnfitKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	long := `{"kty":"new","kid":"` + strings.Repeat("a", 500) + `","use":"` + strings.Repeat("b", 500) + `"}`
 	for key, want := range map[string]string{
-		`{"kty":"oct","k":"c2VjcmV0","kid":"a"}`:                                                          "is symmetric",
-		`{"kty":"new","kid":"a"}`:                                                                         `has kty "new"`,
-		`{"kty":"EC","crv":"secp256k1","kid":"a","x":"AAAA","y":"AAAA"}`:                                  `has crv "secp256k1", which is not P-256, P-384, P-521`,
-		`{"kty":"EC","crv":"P-256","kid":"a","x":"AAAA","y":"AAAA"}`:                                      "no point of the curve P-256",
-		`{"kty":"RSA","kid":"a","e":"AQAB","n":"` + strings.Repeat("x", 170) + `"}`:                       "bits, and an RSA key has 2048 to 8192",
-		`{"kty":"RSA","kid":"a","e":"AQAB"}`:                                                              "no RSA key",
-		`{` + ed + `,"kid":"a","use":"enc"}`:                                                              `has use "enc"`,
-		`{` + ed + `,"kid":"a","alg":"HS256"}`:                                                            `has alg "HS256"`,
-		`{` + ed + `,"kid":"a","alg":"ES256"}`:                                                            "keys of its kind (OKP Ed25519) do not sign with",
-		string(secret):                                                                                    "is private",
-		`{"kty":"new","kid":"` + strings.Repeat("a", 500) + `","use":"` + strings.Repeat("b", 500) + `"}`: `has kty "new"`,
+		`{"kty":"oct","k":"c2VjcmV0","kid":"a"}`:                                    "is symmetric",
+		`{"kty":"new","kid":"a"}`:                                                   `has kty "new"`,
+		`{"kty":"EC","crv":"secp256k1","kid":"a","x":"AAAA","y":"AAAA"}`:            `has crv "secp256k1", which is not P-256, P-384, P-521`,
+		`{"kty":"EC","crv":"P-256","kid":"a","x":"AAAA","y":"AAAA"}`:                "no point of the curve P-256",
+		`{"kty":"RSA","kid":"a","e":"AQAB","n":"` + strings.Repeat("x", 170) + `"}`: "bits, and an RSA key has 2048 to 8192",
+		`{"kty":"RSA","kid":"a","e":"AQAB"}`:                                        "no RSA key",
+		`{` + ed + `,"kid":"a","use":"enc"}`:                                        `has use "enc"`,
+		`{` + ed + `,"kid":"a","alg":"HS256"}`:                                      `has alg "HS256"`,
+		`{` + ed + `,"kid":"a","alg":"ES256"}`:                                      "keys of its kind (OKP Ed25519) do not sign with",
+		string(secret):                                                              "is private",
+		long:                                                                        `has kty "new"`,
 	} {
 		set, err := parseKeys([]byte(`{"keys":[` + key + `,{` + ed + `,"kid":"good"}]}`))
 		if err != nil || len(set.keys) != 1 || len(set.unfit) != 1 {
