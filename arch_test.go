@@ -26,7 +26,7 @@ var layers = []struct {
 }{
 	{"vocabulary", false, []string{""}},
 	{"cores", true, []string{"byname", "quota", "demand", "sched", "route", "estimate", "price", "ladder", "engine", "fleet", "capacity"}},
-	{"machinery", true, []string{"admit", "exchange", "dialect", "wire", "upstream", "egress", "socket", "fetch", "catalog", "ledger", "auth", "store", "versions", "stateful", "idempotency", "dryrun", "rounds", "scrape", "probe", "hook", "jobs", "handover", "answer", "cache", "pins"}},
+	{"machinery", true, []string{"admit", "exchange", "dialect", "wire", "upstream", "egress", "socket", "front", "fetch", "catalog", "ledger", "auth", "store", "versions", "stateful", "idempotency", "dryrun", "rounds", "scrape", "probe", "hook", "jobs", "handover", "answer", "cache", "pins"}},
 	{"faces", false, []string{"proxy", "batch", "admin", "replay", "calibrate", "fakellm", "tabletop"}},
 	{"assembly: config and telemetry", false, []string{"config", "telemetry"}},
 	{"assembly: app", false, []string{"app"}},

@@ -27,7 +27,7 @@ func (c *call) read() ([]byte, error) {
 	}
 	var body []byte
 	var err error
-	if c.sink.conn != nil && c.sink.conn.whole() { // nothing to wait for
+	if c.sink.conn != nil && c.sink.conn.Whole() { // nothing to wait for
 		body, err = c.readWhole(c.r.Body, declared)
 	} else {
 		in := &paced{c: c, start: time.Now(), from: c.r.Body}

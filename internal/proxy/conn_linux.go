@@ -12,9 +12,6 @@ import (
 // not tell, since it is not sent while data waits to be acknowledged, and a
 // write deadline would not either, until the kernel's buffer is full.
 func watchPeer(c net.Conn) {
-	if g, ok := c.(*guard); ok {
-		c = g.Conn
-	}
 	if tcp, ok := c.(syscall.Conn); ok {
 		if raw, err := tcp.SyscallConn(); err == nil {
 			raw.Control(func(fd uintptr) {

@@ -35,10 +35,11 @@
 // # Connections
 //
 // At most MaxConns are inside at a time; further ones wait in the kernel, so that
-// descriptors are left for backends and the store. Each is read through a guard,
-// which refuses what two servers may read in two ways and net/http would mend: a
-// request with both a transfer encoding and a length, and lines that end in LF
-// alone. HTTP/2 is not spoken: there is no TLS here.
+// descriptors are left for backends and the store. Package front serves operations
+// whose requests are as plain as nearly all are; with the first other one a connection
+// is net/http's. That reads it through a guard, which refuses what two servers may read
+// in two ways and net/http would mend: a request with both a transfer encoding and a
+// length, and lines that end in LF alone. HTTP/2 is not spoken: there is no TLS here.
 //
 // # Where a request stands
 //
@@ -60,7 +61,7 @@
 //
 // # Ownership and concurrency
 //
-// A Proxy is safe for concurrent use. The goroutines are net/http's; a stream
+// A Proxy is safe for concurrent use. The goroutines are front's and net/http's; a stream
 // has one timer, whose writes and the handler's are under the sink's mutex.
 //
 // # What it does not do

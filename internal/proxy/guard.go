@@ -4,10 +4,7 @@ import (
 	"bytes"
 	"net"
 	"strconv"
-	"sync"
 	"time"
-
-	"sluice/internal/socket"
 )
 
 // guard is a client's connection. It follows the framing of the requests on it
@@ -17,12 +14,11 @@ import (
 // 400 in its turn and closes; of what follows nothing is read.
 //
 // Bodies are skipped by their length, so that the cost is that of the heads. One
-// goroutine reads at a time.
+// goroutine reads at a time. Connections whose requests are as plain as nearly all
+// are never come here: package front serves them.
 type guard struct {
 	net.Conn
-	leave func()    // gives its place at the door back, once
-	fresh bool      // nothing has come on it yet
-	until time.Time // the write deadline that the last sink has left; zero for none
+	until time.Time // the write deadline in force; zero for none
 
 	at      part
 	line    [64]byte // how the line begins
@@ -48,11 +44,6 @@ const (
 	atTrailers             // a line after the last chunk
 )
 
-func (g *guard) Close() error {
-	g.leave()
-	return g.Conn.Close()
-}
-
 // CloseWrite lets net/http say its last word before it closes.
 func (g *guard) CloseWrite() error {
 	if c, ok := g.Conn.(interface{ CloseWrite() error }); ok {
@@ -61,20 +52,18 @@ func (g *guard) CloseWrite() error {
 	return nil
 }
 
-// SetReadDeadline gives a connection on which nothing has come yet the time of one
-// that is idle, and not that of a head. Clients open connections that they then do
-// not need at once; they send on one later, and do not try again if it was closed
-// just then, since on a new one that is no fault of its age.
-func (g *guard) SetReadDeadline(t time.Time) error {
-	if g.fresh && !t.IsZero() {
-		t = time.Now().Add(idleTimeout)
-	}
-	return g.Conn.SetReadDeadline(t)
+// SetWriteDeadline sets the write deadline.
+func (g *guard) SetWriteDeadline(t time.Time) error {
+	g.until = t
+	return g.Conn.SetWriteDeadline(t)
 }
 
-// whole reports whether the request that is served has come to its end, so that to
+// WriteUntil is the write deadline that is in force, zero for none.
+func (g *guard) WriteUntil() time.Time { return g.until }
+
+// Whole reports whether the request that is served has come to its end, so that to
 // read it cannot wait. It is for who reads the request, while nobody else does.
-func (g *guard) whole() bool { return g.at == atRequest && !g.refused }
+func (g *guard) Whole() bool { return g.at == atRequest && !g.refused }
 
 // Read reads from the connection, up to what it refuses.
 func (g *guard) Read(p []byte) (int, error) {
@@ -82,12 +71,6 @@ func (g *guard) Read(p []byte) (int, error) {
 		return g.after(p)
 	}
 	n, err := g.Conn.Read(p)
-	if g.fresh && n > 0 { // what has begun has to come
-		g.fresh = false
-		if err := g.Conn.SetReadDeadline(time.Now().Add(readHeaderTimeout)); err != nil {
-			return 0, err
-		}
-	}
 	for i := 0; i < n; {
 		if g.at == atBody || g.at == atChunk {
 			i += g.skip(n - i)
@@ -255,50 +238,4 @@ func (g *guard) chunk() bool {
 		g.at, g.rest = atChunk, int64(n)+2
 	}
 	return true
-}
-
-// door lets so many connections in at a time that descriptors are left for
-// backends, the store and the operator (P13). The others wait in the kernel.
-type door struct {
-	net.Listener
-	places chan struct{} // as many as may be inside; nil for no bound
-	closed chan struct{}
-	once   sync.Once
-}
-
-func newDoor(l net.Listener, most int) *door {
-	d := &door{Listener: l, closed: make(chan struct{})}
-	if most > 0 {
-		d.places = make(chan struct{}, most)
-	}
-	return d
-}
-
-// Accept waits for a place and for a client.
-func (d *door) Accept() (net.Conn, error) {
-	if d.places != nil {
-		select {
-		case d.places <- struct{}{}:
-		case <-d.closed:
-			return nil, net.ErrClosed
-		}
-	}
-	c, err := d.Listener.Accept()
-	if err != nil {
-		d.leave()
-		return nil, err
-	}
-	return &guard{Conn: socket.Wrap(c), leave: sync.OnceFunc(d.leave), fresh: true}, nil
-}
-
-func (d *door) leave() {
-	if d.places != nil {
-		<-d.places
-	}
-}
-
-// Close closes the listener.
-func (d *door) Close() error {
-	d.once.Do(func() { close(d.closed) })
-	return d.Listener.Close()
 }

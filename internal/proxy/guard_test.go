@@ -40,7 +40,7 @@ func (c *pieces) Read(p []byte) (int, error) {
 
 // through is what net/http would read of s.
 func through(s, sizes []byte) ([]byte, *guard) {
-	g := &guard{Conn: &pieces{s: s, sizes: sizes}, leave: func() {}}
+	g := &guard{Conn: &pieces{s: s, sizes: sizes}}
 	out, _ := io.ReadAll(g)
 	return out, g
 }
@@ -266,7 +266,7 @@ func (c endless) Read(p []byte) (int, error) { return copy(p, c.s), nil }
 
 // To watch a request costs no garbage.
 func TestGuardAllocs(t *testing.T) {
-	g := &guard{Conn: endless{s: sound[1]}, leave: func() {}}
+	g := &guard{Conn: endless{s: sound[1]}}
 	buf := make([]byte, 4096)
 	if got := testing.AllocsPerRun(1000, func() { g.Read(buf) }); got > 0 || g.refused {
 		t.Errorf("%v allocations, refused %v", got, g.refused)
@@ -275,7 +275,7 @@ func TestGuardAllocs(t *testing.T) {
 
 func BenchmarkGuard(b *testing.B) {
 	head := "Authorization: Bearer " + strings.Repeat("k", 60) + "\r\nUser-Agent: bench/1.0\r\nAccept: */*\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n"
-	g := &guard{Conn: endless{s: post(head, strings.Repeat("x", 1000))}, leave: func() {}}
+	g := &guard{Conn: endless{s: post(head, strings.Repeat("x", 1000))}}
 	buf := make([]byte, 4096)
 	b.ReportAllocs()
 	for b.Loop() {

@@ -14,6 +14,7 @@ import (
 	"sluice/internal/auth"
 	"sluice/internal/engine"
 	"sluice/internal/exchange"
+	"sluice/internal/front"
 	"sluice/internal/route"
 	"sluice/internal/wire"
 )
@@ -65,7 +66,8 @@ type Proxy struct {
 
 	base   context.Context // ends when requests must end
 	cancel context.CancelCauseFunc
-	server *http.Server
+	front  *front.Server
+	server *http.Server // of what is not plain
 	bodies bodies
 }
 
@@ -93,7 +95,8 @@ func New(o Options) *Proxy {
 	}
 	p := &Proxy{o: o}
 	p.base, p.cancel = context.WithCancelCause(context.Background())
-	p.server = p.newServer()
+	handler, operations := p.routes()
+	p.server, p.front = p.newServer(handler), p.newFront(operations)
 	return p
 }
 
@@ -103,8 +106,14 @@ func mint() sluice.RequestID {
 
 // Handler is the routes of the data plane.
 func (p *Proxy) Handler() http.Handler {
+	all, _ := p.routes()
+	return all
+}
+
+// routes are all of the data plane, and those of POST to a path that is an operation's.
+func (p *Proxy) routes() (all http.Handler, operations map[string]http.HandlerFunc) {
 	mux := http.NewServeMux()
-	operations := map[string]http.HandlerFunc{}
+	operations = map[string]http.HandlerFunc{}
 	for _, op := range []wire.Operation{
 		wire.Chat, wire.Completions, wire.Embeddings, wire.Responses, wire.Messages, wire.CountTokens,
 		wire.ImageGenerations, wire.ImageEdits, wire.ImageVariations, wire.Speech, wire.Transcriptions, wire.Translations, wire.Moderations, wire.Rerank,
@@ -151,7 +160,7 @@ func (p *Proxy) Handler() http.Handler {
 		default:
 			mux.ServeHTTP(w, r)
 		}
-	})
+	}), operations
 }
 
 // clean reports whether a path is one that the mux does not redirect.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sluice"
+	"sluice/internal/front"
 )
 
 // The bounds of the server.
@@ -23,9 +24,9 @@ const (
 
 // newServer has no WriteTimeout, which would cut streams, and no ReadTimeout,
 // which would cut long bodies: both have deadlines that move on.
-func (p *Proxy) newServer() *http.Server {
+func (p *Proxy) newServer(h http.Handler) *http.Server {
 	return &http.Server{
-		Handler:           p.Handler(),
+		Handler:           h,
 		ReadHeaderTimeout: readHeaderTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
@@ -36,9 +37,22 @@ func (p *Proxy) newServer() *http.Server {
 	}
 }
 
-// connContext prepares a connection and makes it known to its requests.
+// newFront is what serves requests that are plain, and hands the others to the server.
+func (p *Proxy) newFront(operations map[string]http.HandlerFunc) *front.Server {
+	return front.New(front.Options{
+		Base: p.base, Idle: idleTimeout,
+		Find: func(path string) http.Handler {
+			if h := operations[path]; h != nil {
+				return h
+			}
+			return nil
+		},
+		Rest: func(l net.Listener) error { return p.server.Serve(guards{l}) },
+	})
+}
+
+// connContext makes a connection known to its requests.
 func connContext(ctx context.Context, c net.Conn) context.Context {
-	watchPeer(c)
 	if g, ok := c.(*guard); ok {
 		return context.WithValue(ctx, guardKey{}, g)
 	}
@@ -48,28 +62,34 @@ func connContext(ctx context.Context, c net.Conn) context.Context {
 // guardKey is the context's key of the connection that a request came on.
 type guardKey struct{}
 
-// guardOf is the connection that a request has for itself, nil if there is none.
-func guardOf(r *http.Request) *guard {
-	if r.ProtoMajor != 1 {
-		return nil
+// ownLine is a connection that a request has for itself.
+type ownLine interface {
+	Whole() bool           // the request has come to its end, so that to read it cannot wait
+	WriteUntil() time.Time // the write deadline in force, zero for none
+}
+
+// lineOf is the connection that a request has for itself, nil if there is none.
+func lineOf(w http.ResponseWriter, r *http.Request) ownLine {
+	if own, ok := w.(*front.Response); ok {
+		return own
 	}
-	g, _ := r.Context().Value(guardKey{}).(*guard)
-	return g
+	if g, ok := r.Context().Value(guardKey{}).(*guard); ok && r.ProtoMajor == 1 {
+		return g
+	}
+	return nil
 }
 
 // Serve accepts connections until Shutdown, MaxConns at a time. It returns nil
 // then.
 func (p *Proxy) Serve(l net.Listener) error {
-	if err := p.server.Serve(newDoor(l, p.o.MaxConns)); err != http.ErrServerClosed {
-		return err
-	}
-	return nil
+	return p.front.Serve(newDoor(l, p.o.MaxConns))
 }
 
 // LameDuck makes readiness fail and connections close after their answer, so
 // that balancers and clients go elsewhere while all is still served.
 func (p *Proxy) LameDuck() {
 	p.lame.Store(true)
+	p.front.LameDuck()
 	p.server.SetKeepAlivesEnabled(false)
 }
 
@@ -78,15 +98,24 @@ func (p *Proxy) LameDuck() {
 // error is ctx's.
 func (p *Proxy) Shutdown(ctx context.Context) error {
 	p.LameDuck()
-	err := p.server.Shutdown(ctx)
+	err := p.end(ctx)
 	if err == nil {
 		return nil
 	}
 	p.cancel(&sluice.Error{Kind: sluice.KindOverloaded, Reason: sluice.ShuttingDown, RetryAfter: time.Second, Msg: "the gateway is shutting down", Hint: "try again"})
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
 	defer cancel()
-	if p.server.Shutdown(last) != nil {
+	if p.end(last) != nil {
+		p.front.Close()
 		p.server.Close()
 	}
 	return err
+}
+
+// end waits for all requests, until ctx ends.
+func (p *Proxy) end(ctx context.Context) error {
+	if err := p.front.Shutdown(ctx); err != nil {
+		return err
+	}
+	return p.server.Shutdown(ctx)
 }

@@ -25,7 +25,7 @@ var keepAlive = []byte(": keep-alive\n\n")
 type sink struct {
 	c       *call
 	rc      *http.ResponseController
-	conn    *guard                          // the connection, if this answer has it for itself
+	conn    ownLine                         // the connection, if this answer has it for itself
 	flusher interface{ FlushError() error } // nil if rc has to find it
 	id      sluice.RequestID
 
@@ -48,20 +48,17 @@ func (s *sink) init(c *call) {
 	// The last answer on this connection may have left a deadline. One that is far
 	// off is as good as none until the next write, which moves it on; to lift it and
 	// set it again would be done for each request.
-	if s.conn = guardOf(c.r); s.conn == nil || s.conn.until.Sub(c.arrived) < c.p.o.WriteStall/2 {
+	if s.conn = lineOf(c.w, c.r); s.conn == nil || s.conn.WriteUntil().Sub(c.arrived) < c.p.o.WriteStall/2 {
 		s.deadline(time.Time{})
 		return
 	}
-	s.until = s.conn.until
+	s.until = s.conn.WriteUntil()
 }
 
 // deadline sets the write deadline.
 func (s *sink) deadline(t time.Time) {
 	s.until = t
 	s.rc.SetWriteDeadline(t)
-	if s.conn != nil {
-		s.conn.until = t
-	}
 }
 
 // watch begins to send keep-alive comments into a stream's silence.
