@@ -55,7 +55,11 @@ func (db *DB) Append(ctx context.Context, entries []ledger.Entry) error {
 				seen[keyOf(e)] = e
 			}
 		}
-		added, err := insertEntries(ctx, in, rows, seen)
+		of := kindsOf(rows)
+		if err := of.find(ctx, db, tx); err != nil {
+			return err
+		}
+		added, err := insertEntries(ctx, in, rows, of, seen)
 		if err != nil || len(added) == 0 {
 			return err
 		}
@@ -77,10 +81,10 @@ func (db *DB) Append(ctx context.Context, entries []ledger.Entry) error {
 }
 
 // insertEntries inserts those that are new and returns them.
-func insertEntries(ctx context.Context, in inserter, rows []*ledger.Entry, byKey map[entryKey]*ledger.Entry) (added []*ledger.Entry, err error) {
-	in.table, in.columns = "entries", entryColumns
+func insertEntries(ctx context.Context, in inserter, rows []*ledger.Entry, of *kinds, byKey map[entryKey]*ledger.Entry) (added []*ledger.Entry, err error) {
+	in.table, in.columns = "entry_rows", rowColumns
 	in.tail = " ON CONFLICT (request_id, attempt) DO NOTHING"
-	arg := func(args []any, i int) []any { return entryValues(args, rows[i]) }
+	arg := func(args []any, i int) []any { return rowValues(args, rows[i], of.id(i)) }
 	if in.rows == 1 {
 		return in.entriesHere(ctx, rows, arg)
 	}
@@ -99,14 +103,14 @@ func insertEntries(ctx context.Context, in inserter, rows []*ledger.Entry, byKey
 // after all others.
 func (in *inserter) entriesHere(ctx context.Context, rows []*ledger.Entry, arg func(args []any, i int) []any) (added []*ledger.Entry, err error) {
 	var last int64
-	if err := in.tx.QueryRowContext(ctx, "SELECT COALESCE(MAX(rowid), 0) FROM entries").Scan(&last); err != nil {
+	if err := in.tx.QueryRowContext(ctx, "SELECT COALESCE(MAX(rowid), 0) FROM entry_rows").Scan(&last); err != nil {
 		return nil, err
 	}
 	changed, err := in.insertHere(ctx, len(rows), rowsHere, arg)
 	if err != nil || changed == int64(len(rows)) { // as nearly always
 		return rows, err
 	}
-	found, err := in.tx.QueryContext(ctx, "SELECT request_id, attempt FROM entries WHERE rowid > $1", last)
+	found, err := in.tx.QueryContext(ctx, "SELECT request_id, attempt FROM entry_rows WHERE rowid > $1", last)
 	if err != nil {
 		return nil, err
 	}

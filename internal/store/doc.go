@@ -8,7 +8,10 @@
 // engines do differently is in sqlite.go and postgres.go and is little: how to
 // open, which transaction reads one moment, how a violated key is recognised.
 //
-// entries holds one row per (request, attempt). usage_hours and user_hours are
+// entries has one row per (request, attempt). It is a view: what an entry has to itself is in
+// entry_rows, and what many have in common, two in five of its facts, in entry_kinds, once
+// (docs/adr/0012). A kind is known by a hash, and each batch finds those that it needs, so
+// that nothing is remembered that a database may have lost. usage_hours and user_hours are
 // sums of entries by hour of arrival, kept in the transaction of the append from
 // the rows that it really inserted. Those of shadows, the copies of requests whose
 // answers nobody saw, are summed in shadow_hours and nowhere else. Usage is answered from them alone wherever

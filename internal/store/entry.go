@@ -11,8 +11,8 @@ import (
 	"sluice/internal/ledger"
 )
 
-// entryColumns are the columns of entries in the order of entryValues and
-// scanEntry. detail is the last.
+// entryColumns are the columns of the view entries in the order of scanEntry. detail is
+// the last.
 var entryColumns = []string{
 	"request_id", "attempt", "at_us", "ended_us",
 	"tenant", "project", "key_id", "user_id", "task", "labels", "class", "model",
@@ -24,21 +24,25 @@ var entryColumns = []string{
 	"queued_us", "first_token_us", "duration_us", "run_id", "shadow_of", "finish", "units", "voided", "tier", "detail",
 }
 
-// entryValues appends an entry's values, as the types that a driver takes.
-func entryValues(args []any, e *ledger.Entry) []any {
+// rowColumns are the columns of entry_rows in the order of rowValues: what an entry does
+// not have of its kind.
+var rowColumns = []string{
+	"request_id", "attempt", "at_us", "ended_us", "tenant", "kind", "user_id", "labels", "upstream_request_id",
+	"input", "cache_read", "cache_write", "cache_write_1h", "audio_input", "output", "reasoning", "audio_output", "tool_calls", "web_searches", "units",
+	"cost", "cost_high", "estimated_input", "output_bound", "held_spend", "queued_us", "first_token_us", "duration_us",
+	"run_id", "shadow_of", "voided", "detail",
+}
+
+// rowValues appends an entry's values, as the types that a driver takes.
+func rowValues(args []any, e *ledger.Entry, kind int64) []any {
 	u := &e.Usage
-	args = texts(args, string(e.Request))
-	args = figures(args, int64(e.Attempt), e.At.UnixMicro(), e.Ended.UnixMicro())
-	args = texts(args, string(e.Tenant), string(e.Project), string(e.Key), string(e.User), e.Task, joinLabels(e.Labels), e.Class.String(), string(e.Model))
-	args = texts(args, string(e.Pool), string(e.Backend), string(e.Provider), e.UpstreamModel, e.ServedModel, e.UpstreamRequestID, e.Policy)
-	args = texts(figures(args, flag(e.Final)), e.Outcome.String(), e.Reason.String())
-	args = texts(figures(args, int64(e.Status), flag(e.Late), flag(e.Stream)), e.Operation, e.Dialect)
+	args = figures(texts(args, string(e.Request)), int64(e.Attempt), e.At.UnixMicro(), e.Ended.UnixMicro())
+	args = texts(figures(texts(args, string(e.Tenant)), kind), string(e.User), joinLabels(e.Labels), e.UpstreamRequestID)
 	args = figures(args, int64(u.Input), int64(u.CacheRead), int64(u.CacheWrite), int64(u.CacheWrite1h), int64(u.AudioInput))
-	args = figures(args, int64(u.Output), int64(u.Reasoning), int64(u.AudioOutput), u.ToolCalls, u.WebSearches)
-	args = figures(texts(args, u.ServiceTier, u.Source.String()), flag(u.Anomalous), int64(e.Cost), int64(e.CostHigh))
-	args = figures(texts(args, e.PriceVersion), int64(e.EstimatedInput), int64(e.OutputBound), int64(e.HeldSpend))
+	args = figures(args, int64(u.Output), int64(u.Reasoning), int64(u.AudioOutput), u.ToolCalls, u.WebSearches, u.Units)
+	args = figures(args, int64(e.Cost), int64(e.CostHigh), int64(e.EstimatedInput), int64(e.OutputBound), int64(e.HeldSpend))
 	args = figures(args, e.Queued.Microseconds(), e.FirstToken.Microseconds(), e.Duration.Microseconds())
-	return texts(figures(texts(args, string(e.Run), string(e.ShadowOf), e.Finish), u.Units, flag(e.Voided), int64(e.Tier)), string(e.Detail))
+	return texts(figures(texts(args, string(e.Run), string(e.ShadowOf)), flag(e.Voided)), string(e.Detail))
 }
 
 // texts appends strings and figures numbers. What a slice that is used again has in

@@ -49,7 +49,7 @@ func planSchema(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	schema := fmt.Sprint("sluice_plan_", os.Getpid())
+	schema := fmt.Sprintf("sluice_plan_%s_%d", strings.ToLower(strings.TrimSuffix(t.Name(), "/postgres")), os.Getpid())
 	if _, err := db.ExecContext(t.Context(), "CREATE SCHEMA "+schema); err != nil {
 		t.Fatal(err)
 	}

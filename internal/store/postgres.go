@@ -17,7 +17,7 @@ func postgresEngine() engine {
 		open:       openPostgres,
 		snapshot:   &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true},
 		insertRows: 50,
-		withIDs: func(ctx context.Context, db *sql.DB, query, column string, ids []string) (*sql.Rows, error) {
+		withIDs: func(ctx context.Context, db asker, query, column string, ids []string) (*sql.Rows, error) {
 			return db.QueryContext(ctx, query+" WHERE "+column+" = ANY($1)", ids)
 		},
 		conflict: func(err error) bool {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"strings"
 
 	"sluice"
@@ -53,9 +54,11 @@ func (db *DB) Recent(ctx context.Context, q ledger.RecentQuery) (ledger.RecentPa
 		}
 		c.add(d.column+" = $?", m.Value)
 	}
+	since := int64(math.MinInt64) // without a bound an analysed SQLite would rather sort all entries than use an index
 	if !q.Since.IsZero() {
-		c.add("at_us >= $?", q.Since.UnixMicro())
+		since = q.Since.UnixMicro()
 	}
+	c.add("at_us >= $?", since)
 	if !q.Before.IsZero() {
 		c.add("at_us <= $?", q.Before.At.UnixMicro())
 		at := len(c.args)
@@ -65,9 +68,7 @@ func (db *DB) Recent(ctx context.Context, q ledger.RecentQuery) (ledger.RecentPa
 	if q.Detail {
 		columns = strings.Join(entryColumns, ", ")
 	}
-	rows, err := db.read.QueryContext(ctx, fmt.Sprintf(
-		"SELECT %s FROM entries%s ORDER BY at_us DESC, request_id DESC LIMIT %d", columns, c.where(), limit+1,
-	), c.args...)
+	rows, err := db.read.QueryContext(ctx, recentSQL(columns, c.where(), limit+1), c.args...)
 	if err != nil {
 		return ledger.RecentPage{}, fmt.Errorf("list requests: %w", err)
 	}
@@ -82,6 +83,10 @@ func (db *DB) Recent(ctx context.Context, q ledger.RecentQuery) (ledger.RecentPa
 	}
 	page.Whole, err = db.whole(ctx, page.Entries)
 	return page, err
+}
+
+func recentSQL(columns, where string, limit int) string {
+	return fmt.Sprintf("SELECT %s FROM entries%s ORDER BY at_us DESC, request_id DESC LIMIT %d", columns, where, limit)
 }
 
 // plainColumns are an entry's columns with an empty detail.

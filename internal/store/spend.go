@@ -138,7 +138,7 @@ func (db *DB) unknown(ctx context.Context, entries []ledger.Entry) ([]*ledger.En
 		fresh[i] = bounded(&entries[i])
 		ids[i] = string(fresh[i].Request)
 	}
-	rows, err := db.engine.withIDs(ctx, db.read, "SELECT e.request_id, e.attempt FROM entries e", "e.request_id", ids)
+	rows, err := db.engine.withIDs(ctx, db.read, "SELECT e.request_id, e.attempt FROM entry_rows e", "e.request_id", ids)
 	if err != nil {
 		return nil, err
 	}

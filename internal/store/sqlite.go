@@ -36,7 +36,7 @@ func sqliteEngine() engine {
 
 // sqliteWithIDs passes the ids as one JSON array: a statement with so many
 // parameters would take longer to bind than to answer.
-func sqliteWithIDs(ctx context.Context, db *sql.DB, query, column string, ids []string) (*sql.Rows, error) {
+func sqliteWithIDs(ctx context.Context, db asker, query, column string, ids []string) (*sql.Rows, error) {
 	list, err := json.Marshal(ids)
 	if err != nil {
 		return nil, err

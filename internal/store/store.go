@@ -48,7 +48,7 @@ type engine struct {
 	// conflict reports a violated key.
 	conflict func(error) bool
 	// withIDs asks select with the condition that the column is one of ids.
-	withIDs func(ctx context.Context, db *sql.DB, query, column string, ids []string) (*sql.Rows, error)
+	withIDs func(ctx context.Context, db asker, query, column string, ids []string) (*sql.Rows, error)
 	// insertRows is how many rows one INSERT takes. Postgres saves round trips
 	// with many; SQLite, for which it is 1, has none to save (see insertHere).
 	insertRows int
@@ -131,6 +131,11 @@ func (db *DB) txOn(ctx context.Context, fn func(conn *sql.Conn, tx *sql.Tx) erro
 	}
 	err = inTx(ctx, conn, nil, func(tx *sql.Tx) error { return fn(conn, tx) })
 	return errors.Join(err, conn.Close())
+}
+
+// asker is a pool or a transaction.
+type asker interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
 // beginner is a pool or one connection of it.

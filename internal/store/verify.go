@@ -17,7 +17,7 @@ const maxDifferences = 20
 func (db *DB) Verify(ctx context.Context) (ledger.Audit, error) {
 	var a ledger.Audit
 	err := db.view(ctx, func(tx *sql.Tx) error {
-		if err := tx.QueryRowContext(ctx, "SELECT COUNT(*) FROM entries").Scan(&a.Entries); err != nil {
+		if err := tx.QueryRowContext(ctx, "SELECT COUNT(*) FROM entry_rows").Scan(&a.Entries); err != nil {
 			return err
 		}
 		for _, r := range rollups {

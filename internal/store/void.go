@@ -47,7 +47,7 @@ func (db *DB) void(ctx context.Context, conn *sql.Conn, tx *sql.Tx, now time.Tim
 		if len(found) == 0 {
 			continue
 		}
-		if _, err := tx.ExecContext(ctx, "UPDATE entries SET voided = 1 WHERE request_id = $1", string(id)); err != nil {
+		if _, err := tx.ExecContext(ctx, "UPDATE entry_rows SET voided = 1 WHERE request_id = $1", string(id)); err != nil {
 			return err
 		}
 	}
