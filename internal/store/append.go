@@ -26,45 +26,26 @@ func (db *DB) Append(ctx context.Context, entries []ledger.Entry) error {
 	if len(entries) == 0 {
 		return nil
 	}
-	rows := make([]*ledger.Entry, len(entries))
-	for i := range entries {
-		rows[i] = bounded(&entries[i])
-	}
-	var seen map[entryKey]*ledger.Entry
+	rows := boundedAll(entries)
 	if db.engine.insertRows > 1 {
-		seen = make(map[entryKey]*ledger.Entry, len(rows))
-		rows = slices.DeleteFunc(rows, func(e *ledger.Entry) bool { // one statement cannot have a row twice
-			k := keyOf(e)
-			again := seen[k] != nil
-			if !again {
-				seen[k] = e
-			}
-			return again
-		})
-		slices.SortFunc(rows, func(a, b *ledger.Entry) int { // two replicas touch rows in one order
-			return cmp.Or(cmp.Compare(a.Request, b.Request), cmp.Compare(a.Attempt, b.Attempt))
-		})
+		rows = ordered(rows)
 	}
 	err := db.txOn(ctx, func(conn *sql.Conn, tx *sql.Tx) error {
 		in := inserter{conn: conn, tx: tx, rows: db.engine.insertRows, here: &db.here}
 		if err := markVoided(ctx, tx, rows); err != nil {
 			return err
 		}
-		for _, e := range rows {
-			if seen != nil {
-				seen[keyOf(e)] = e
-			}
-		}
 		of := kindsOf(rows)
 		if err := of.find(ctx, db, tx); err != nil {
 			return err
 		}
-		added, err := insertEntries(ctx, in, rows, of, seen)
+		added, err := in.entries(ctx, of)
 		if err != nil || len(added) == 0 {
 			return err
 		}
+		groups := groupsOf(added)
 		for _, r := range rollups {
-			sums := r.roll(added)
+			sums := r.roll(groups)
 			if len(sums) == 0 {
 				continue
 			}
@@ -80,17 +61,38 @@ func (db *DB) Append(ctx context.Context, entries []ledger.Entry) error {
 	return nil
 }
 
-// insertEntries inserts those that are new and returns them.
-func insertEntries(ctx context.Context, in inserter, rows []*ledger.Entry, of *kinds, byKey map[entryKey]*ledger.Entry) (added []*ledger.Entry, err error) {
+// ordered are the entries without those whose key another has before them, since one
+// statement cannot have a row twice, in the order of their keys, so that two replicas
+// touch rows in one order.
+func ordered(rows []*ledger.Entry) []*ledger.Entry {
+	seen := make(map[entryKey]bool, len(rows))
+	rows = slices.DeleteFunc(rows, func(e *ledger.Entry) bool {
+		k := keyOf(e)
+		again := seen[k]
+		seen[k] = true
+		return again
+	})
+	slices.SortFunc(rows, func(a, b *ledger.Entry) int {
+		return cmp.Or(cmp.Compare(a.Request, b.Request), cmp.Compare(a.Attempt, b.Attempt))
+	})
+	return rows
+}
+
+// entries inserts those that are new and returns them.
+func (in *inserter) entries(ctx context.Context, of *kinds) (added []member, err error) {
 	in.table, in.columns = "entry_rows", rowColumns
 	in.tail = " ON CONFLICT (request_id, attempt) DO NOTHING"
-	arg := func(args []any, i int) []any { return rowValues(args, rows[i], of.id(i)) }
+	row := func(v *values, i int) { v.row(of.rows[i].Entry, of.ids[of.rows[i].kind]) }
 	if in.rows == 1 {
-		return in.entriesHere(ctx, rows, arg)
+		return in.entriesHere(ctx, of.rows, row)
 	}
-	added = make([]*ledger.Entry, 0, len(rows))
+	byKey := make(map[entryKey]member, len(of.rows))
+	for _, m := range of.rows {
+		byKey[keyOf(m.Entry)] = m
+	}
+	added = make([]member, 0, len(of.rows))
 	in.tail += " RETURNING request_id, attempt"
-	err = in.insert(ctx, len(rows), arg, func(r scanner) error {
+	err = in.insert(ctx, len(of.rows), row, func(r scanner) error {
 		var k entryKey
 		err := r.Scan(&k.request, &k.attempt)
 		added = append(added, byKey[k])
@@ -101,12 +103,12 @@ func insertEntries(ctx context.Context, in inserter, rows []*ledger.Entry, of *k
 
 // entriesHere inserts entries into SQLite, whose rowids tell which are new: they come
 // after all others.
-func (in *inserter) entriesHere(ctx context.Context, rows []*ledger.Entry, arg func(args []any, i int) []any) (added []*ledger.Entry, err error) {
+func (in *inserter) entriesHere(ctx context.Context, rows []member, row func(v *values, i int)) (added []member, err error) {
 	var last int64
 	if err := in.tx.QueryRowContext(ctx, "SELECT COALESCE(MAX(rowid), 0) FROM entry_rows").Scan(&last); err != nil {
 		return nil, err
 	}
-	changed, err := in.insertHere(ctx, len(rows), rowsHere, arg)
+	changed, err := in.insertHere(ctx, len(rows), rowsHere, row)
 	if err != nil || changed == int64(len(rows)) { // as nearly always
 		return rows, err
 	}
@@ -122,9 +124,9 @@ func (in *inserter) entriesHere(ctx context.Context, rows []*ledger.Entry, arg f
 	for _, k := range keys {
 		fresh[k] = true
 	}
-	for _, e := range rows { // of two with one key the first
-		if k := keyOf(e); fresh[k] {
-			added = append(added, e)
+	for _, m := range rows { // of two with one key the first
+		if k := keyOf(m.Entry); fresh[k] {
+			added = append(added, m)
 			delete(fresh, k)
 		}
 	}
@@ -142,21 +144,19 @@ type inserter struct {
 	here    *here
 }
 
-// insert inserts n rows, whose values arg appends, and scans what the statement
-// returns.
-func (in *inserter) insert(ctx context.Context, n int, arg func(args []any, i int) []any, scan func(scanner) error) error {
+// insert inserts n rows, whose values row gives, and scans what the statement returns.
+func (in *inserter) insert(ctx context.Context, n int, row func(v *values, i int), scan func(scanner) error) error {
 	stmt, err := in.tx.PrepareContext(ctx, insertSQL(in.table, in.columns, min(n, in.rows))+in.tail)
 	if err != nil {
 		return err
 	}
 	defer stmt.Close()
+	var v values
 	args := make([]any, 0, in.rows*len(in.columns))
 	for i := 0; i < n; i += in.rows {
 		end := min(i+in.rows, n)
-		args = args[:0]
-		for k := i; k < end; k++ {
-			args = arg(args, k)
-		}
+		v.rows(nil, i, end-i, row)
+		args = v.any(args[:0])
 		query := func() (*sql.Rows, error) { return stmt.QueryContext(ctx, args...) }
 		if end-i < min(n, in.rows) {
 			query = func() (*sql.Rows, error) {

@@ -24,7 +24,7 @@ var entryColumns = []string{
 	"queued_us", "first_token_us", "duration_us", "run_id", "shadow_of", "finish", "units", "voided", "tier", "detail",
 }
 
-// rowColumns are the columns of entry_rows in the order of rowValues: what an entry does
+// rowColumns are the columns of entry_rows in the order of values.row: what an entry does
 // not have of its kind.
 var rowColumns = []string{
 	"request_id", "attempt", "at_us", "ended_us", "tenant", "kind", "user_id", "labels", "upstream_request_id",
@@ -33,47 +33,21 @@ var rowColumns = []string{
 	"run_id", "shadow_of", "voided", "detail",
 }
 
-// rowValues appends an entry's values, as the types that a driver takes.
-func rowValues(args []any, e *ledger.Entry, kind int64) []any {
+// row gives an entry's values in the order of rowColumns.
+func (v *values) row(e *ledger.Entry, kind int64) {
 	u := &e.Usage
-	args = figures(texts(args, string(e.Request)), int64(e.Attempt), e.At.UnixMicro(), e.Ended.UnixMicro())
-	args = texts(figures(texts(args, string(e.Tenant)), kind), string(e.User), joinLabels(e.Labels), e.UpstreamRequestID)
-	args = figures(args, int64(u.Input), int64(u.CacheRead), int64(u.CacheWrite), int64(u.CacheWrite1h), int64(u.AudioInput))
-	args = figures(args, int64(u.Output), int64(u.Reasoning), int64(u.AudioOutput), u.ToolCalls, u.WebSearches, u.Units)
-	args = figures(args, int64(e.Cost), int64(e.CostHigh), int64(e.EstimatedInput), int64(e.OutputBound), int64(e.HeldSpend))
-	args = figures(args, e.Queued.Microseconds(), e.FirstToken.Microseconds(), e.Duration.Microseconds())
-	return texts(figures(texts(args, string(e.Run), string(e.ShadowOf)), flag(e.Voided)), string(e.Detail))
-}
-
-// texts appends strings and figures numbers. What a slice that is used again has in
-// a place is kept if it is the same: of two rows most values are, and an allocation
-// for each would be the most of a batch.
-func texts(args []any, values ...string) []any {
-	for _, v := range values {
-		n := len(args)
-		if n < cap(args) {
-			if old, ok := args[:n+1][n].(string); ok && old == v {
-				args = args[:n+1]
-				continue
-			}
-		}
-		args = append(args, v)
-	}
-	return args
-}
-
-func figures(args []any, values ...int64) []any {
-	for _, v := range values {
-		n := len(args)
-		if n < cap(args) {
-			if old, ok := args[:n+1][n].(int64); ok && old == v {
-				args = args[:n+1]
-				continue
-			}
-		}
-		args = append(args, v)
-	}
-	return args
+	v.texts(string(e.Request))
+	v.figures(int64(e.Attempt), e.At.UnixMicro(), e.Ended.UnixMicro())
+	v.texts(string(e.Tenant))
+	v.figures(kind)
+	v.texts(string(e.User), joinLabels(e.Labels), e.UpstreamRequestID)
+	v.figures(int64(u.Input), int64(u.CacheRead), int64(u.CacheWrite), int64(u.CacheWrite1h), int64(u.AudioInput))
+	v.figures(int64(u.Output), int64(u.Reasoning), int64(u.AudioOutput), u.ToolCalls, u.WebSearches, u.Units)
+	v.figures(int64(e.Cost), int64(e.CostHigh), int64(e.EstimatedInput), int64(e.OutputBound), int64(e.HeldSpend))
+	v.figures(e.Queued.Microseconds(), e.FirstToken.Microseconds(), e.Duration.Microseconds())
+	v.texts(string(e.Run), string(e.ShadowOf))
+	v.figures(flag(e.Voided))
+	v.texts(string(e.Detail))
 }
 
 // scanner is a row.
@@ -163,10 +137,32 @@ func splitLabels(s string) []sluice.Label {
 // make the database refuse a batch and stop the ledger.
 const maxFigure = 1 << 53
 
-// bounded returns the entry as the database can take it, itself where it can.
-func bounded(e *ledger.Entry) *ledger.Entry {
+// boundedAll are entries as the database can take them. Of those that follow each other
+// most are of one kind, the texts of which are looked at once.
+func boundedAll(entries []ledger.Entry) []*ledger.Entry {
+	rows := make([]*ledger.Entry, len(entries))
+	var last kind
+	clean := false // the texts of last are
+	for i := range entries {
+		e := &entries[i]
+		if k := kindOf(e); i == 0 || k != last {
+			copied := *e
+			last, clean = k, !mendKind(&copied)
+		}
+		rows[i] = bounded(e, clean)
+	}
+	return rows
+}
+
+// bounded returns the entry as the database can take it, itself where it can. clean says
+// that the texts of its kind need no mending.
+func bounded(e *ledger.Entry, clean bool) *ledger.Entry {
 	c := *e
-	if !mend(&c) {
+	changed := mend(&c)
+	if !clean {
+		changed = mendKind(&c) || changed
+	}
+	if !changed {
 		return e
 	}
 	mended := new(ledger.Entry)
@@ -174,9 +170,9 @@ func bounded(e *ledger.Entry) *ledger.Entry {
 	return mended
 }
 
-// mend makes text valid UTF-8 without NUL and holds figures within 0 and maxFigure.
-// A usage that had to be changed is marked anomalous. It reports whether it changed
-// anything.
+// mend makes text valid UTF-8 without NUL and holds figures within 0 and maxFigure, but
+// for the texts of the entry's kind. A usage that had to be changed is marked anomalous.
+// It reports whether it changed anything.
 func mend(e *ledger.Entry) bool {
 	u := &e.Usage
 	odd := false
@@ -195,15 +191,9 @@ func mend(e *ledger.Entry) bool {
 	changed := odd
 	for _, c := range [...]bool{
 		clamp(&e.EstimatedInput), clamp(&e.OutputBound), clamp(&e.HeldSpend), clamp(&e.Queued), clamp(&e.FirstToken), clamp(&e.Duration),
-		clean(&e.Request), clean(&e.Tenant), clean(&e.Project), clean(&e.Key), clean(&e.User), clean(&e.Run), clean(&e.Model),
-		clean(&e.Pool), clean(&e.Backend), clean(&e.Provider), clean(&e.ShadowOf), clean(&e.Finish),
+		clean(&e.Request), clean(&e.Tenant), clean(&e.User), clean(&e.Run), clean(&e.ShadowOf), clean(&e.UpstreamRequestID),
 	} {
 		changed = changed || c
-	}
-	for _, p := range [...]*string{
-		&e.Task, &e.UpstreamModel, &e.ServedModel, &e.UpstreamRequestID, &e.Policy, &e.Operation, &e.Dialect, &u.ServiceTier, &e.PriceVersion,
-	} {
-		changed = clean(p) || changed
 	}
 	if e.At.IsZero() && !e.Ended.IsZero() {
 		e.At, changed = e.Ended, true
@@ -213,8 +203,20 @@ func mend(e *ledger.Entry) bool {
 		changed = clean(&detail) || changed
 		e.Detail = []byte(detail)
 	}
-	if dirty(joinLabels(e.Labels)) {
+	if len(e.Labels) > 0 && dirty(joinLabels(e.Labels)) {
 		e.Labels, changed = nil, true
+	}
+	return changed
+}
+
+// mendKind makes the texts of an entry's kind valid likewise.
+func mendKind(e *ledger.Entry) (changed bool) {
+	for _, c := range [...]bool{
+		clean(&e.Project), clean(&e.Key), clean(&e.Model), clean(&e.Pool), clean(&e.Backend), clean(&e.Provider),
+		clean(&e.Task), clean(&e.UpstreamModel), clean(&e.ServedModel), clean(&e.Policy), clean(&e.Operation), clean(&e.Dialect),
+		clean(&e.Usage.ServiceTier), clean(&e.PriceVersion), clean(&e.Finish),
+	} {
+		changed = changed || c
 	}
 	return changed
 }

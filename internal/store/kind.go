@@ -75,22 +75,28 @@ func (k *kind) mark() string {
 	return hex.EncodeToString(sum[:16])
 }
 
+// member is an entry and its kind, an index of kinds.
+type member struct {
+	*ledger.Entry
+	kind int
+}
+
 // kinds are those of a batch.
 type kinds struct {
-	of   []int // of each entry, an index of ids
-	ids  []int64
+	rows []member
 	all  []kind
 	mark []string
+	ids  []int64
 }
 
 // kindsOf finds the kinds of entries.
 func kindsOf(rows []*ledger.Entry) *kinds {
-	ks := &kinds{of: make([]int, len(rows))}
+	ks := &kinds{rows: make([]member, len(rows))}
 	index := map[kind]int{}
 	for i, e := range rows {
 		k := kindOf(e)
-		if i > 0 && k == ks.all[ks.of[i-1]] { // as very often
-			ks.of[i] = ks.of[i-1]
+		if i > 0 && k == ks.all[ks.rows[i-1].kind] { // as very often
+			ks.rows[i] = member{e, ks.rows[i-1].kind}
 			continue
 		}
 		n, ok := index[k]
@@ -100,13 +106,10 @@ func kindsOf(rows []*ledger.Entry) *kinds {
 			ks.all = append(ks.all, k)
 			ks.mark = append(ks.mark, k.mark())
 		}
-		ks.of[i] = n
+		ks.rows[i] = member{e, n}
 	}
 	return ks
 }
-
-// id is the number of an entry's kind.
-func (ks *kinds) id(row int) int64 { return ks.ids[ks.of[row]] }
 
 // find reads the kinds' numbers, and adds those that are new. What a batch needs it asks
 // for itself: a database that has lost what another batch had added has what this one

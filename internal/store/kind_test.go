@@ -79,7 +79,9 @@ func wideValues(e *ledger.Entry) []any {
 	for i, v := range k.values() {
 		of[kindColumns[2+i]] = v
 	}
-	for i, v := range rowValues(nil, e, 0) {
+	var row values
+	row.row(e, 0)
+	for i, v := range row.any(nil) {
 		of[rowColumns[i]] = v
 	}
 	values := make([]any, len(entryColumns))

@@ -85,15 +85,20 @@ func (db *DB) PutLines(ctx context.Context, l *jobs.Lines) (room int, ok bool, e
 			return err
 		}
 		in := inserter{conn: conn, tx: tx, rows: db.engine.insertRows, here: &db.here, table: "job_lines", columns: []string{"job", "line", "begins", "bytes", "custom_id", "state", "claim", "worker", "due_us"}}
-		arg := func(args []any, i int) []any {
+		row := func(v *values, i int) {
 			l := &l.Lines[i]
-			return figures(texts(figures(texts(figures(texts(args, string(id)), int64(l.Line), l.At, int64(l.Bytes)), l.CustomID), 0, 0), ""), 0)
+			v.texts(string(id))
+			v.figures(int64(l.Line), l.At, int64(l.Bytes))
+			v.texts(l.CustomID)
+			v.figures(0, 0)
+			v.texts("")
+			v.figures(0)
 		}
 		if in.rows == 1 {
-			_, err = in.insertHere(ctx, n, rowsHere, arg)
+			_, err = in.insertHere(ctx, n, rowsHere, row)
 			return err
 		}
-		return in.insert(ctx, n, arg, nil)
+		return in.insert(ctx, n, row, nil)
 	})
 	return room, ok, told(err, "add lines to job %s", id)
 }

@@ -1,9 +1,9 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -172,76 +172,73 @@ func (r rollup) columns() (key, sums []string) {
 	return key, sums
 }
 
-// rollupRow is the sums of one key.
-type rollupRow struct {
-	key  []any // hour, then the dimensions
+// group is entries that are in one row of each roll-up, if they are in any.
+type group struct {
+	of   *ledger.Entry // one of them
 	sums []int64
 }
 
-func (r *rollupRow) add(e *ledger.Entry) {
-	for i := range measures {
-		r.sums[i] += measures[i].of(e)
+// groupsOf sums entries up, so that roll-ups are made of few sums.
+func groupsOf(rows []member) []group {
+	type key struct {
+		kind           int
+		hour           int64
+		tenant         sluice.TenantID
+		user           sluice.UserID
+		shadow, voided bool
 	}
-}
-
-// sameKey reports whether two entries go into one row.
-func sameKey(a, b *ledger.Entry, of []func(*ledger.Entry) string) bool {
-	if hourOf(a) != hourOf(b) {
-		return false
-	}
-	for _, f := range of {
-		if f(a) != f(b) {
-			return false
+	var groups []group
+	index := map[key]int{}
+	for i := range rows {
+		e := rows[i].Entry
+		k := key{rows[i].kind, hourOf(e), e.Tenant, e.User, e.ShadowOf != "", e.Voided}
+		n, ok := index[k]
+		if !ok {
+			n = len(groups)
+			index[k] = n
+			groups = append(groups, group{e, make([]int64, len(measures))})
+		}
+		sums := groups[n].sums
+		for m := range measures {
+			sums[m] += measures[m].of(e)
 		}
 	}
-	return true
+	return groups
 }
 
-// roll sums entries by the roll-up's key, in the order of the keys, so that two
+// rollupRow is the sums of one key.
+type rollupRow struct {
+	hour int64
+	key  []string // the dimensions
+	sums []int64
+}
+
+// roll sums groups by the roll-up's key, in the order of the keys, so that two
 // replicas lock rows in one order.
-func (r rollup) roll(entries []*ledger.Entry) []rollupRow {
-	type sortable struct {
-		key string
-		row *rollupRow
-	}
+func (r rollup) roll(groups []group) []rollupRow {
 	found := map[string]*rollupRow{}
-	var order []sortable
-	var b []byte
-	of := make([]func(*ledger.Entry) string, len(r.dims))
-	for i, d := range r.dims {
-		of[i] = dims[d].of
-	}
-	var before *ledger.Entry // the one that was summed before, into row
-	var row *rollupRow
-	for _, e := range entries {
-		if !r.of(e) {
+	for _, g := range groups {
+		if !r.of(g.of) {
 			continue
 		}
-		if before != nil && sameKey(before, e, of) {
-			row.add(e)
-			continue
+		hour := hourOf(g.of)
+		dimensions := make([]string, len(r.dims))
+		for i, d := range r.dims {
+			dimensions[i] = dims[d].of(g.of)
 		}
-		before = e
-		b = strconv.AppendInt(b[:0], hourOf(e), 10)
-		for _, f := range of {
-			b = append(append(b, 0), f(e)...)
-		}
-		row = found[string(b)]
+		key := strconv.FormatInt(hour, 10) + "\x00" + strings.Join(dimensions, "\x00")
+		row := found[key]
 		if row == nil {
-			row = &rollupRow{key: []any{hourOf(e)}, sums: make([]int64, len(measures))}
-			for _, f := range of {
-				row.key = append(row.key, f(e))
-			}
-			key := string(b)
+			row = &rollupRow{hour, dimensions, make([]int64, len(measures))}
 			found[key] = row
-			order = append(order, sortable{key, row})
 		}
-		row.add(e)
+		for m := range row.sums {
+			row.sums[m] += g.sums[m]
+		}
 	}
-	slices.SortFunc(order, func(a, b sortable) int { return cmp.Compare(a.key, b.key) })
-	rows := make([]rollupRow, len(order))
-	for i, o := range order {
-		rows[i] = *o.row
+	rows := make([]rollupRow, 0, len(found))
+	for _, key := range slices.Sorted(maps.Keys(found)) {
+		rows = append(rows, *found[key])
 	}
 	return rows
 }
@@ -255,18 +252,16 @@ func (r rollup) add(ctx context.Context, in *inserter, rows []rollupRow) error {
 	}
 	in.table, in.columns = r.table, append(slices.Clone(key), sums...)
 	in.tail = fmt.Sprintf(" ON CONFLICT (%s) DO UPDATE SET %s", strings.Join(key, ", "), strings.Join(set, ", "))
-	arg := func(args []any, i int) []any {
-		args = append(args, rows[i].key...)
-		for _, v := range rows[i].sums {
-			args = append(args, v)
-		}
-		return args
+	row := func(v *values, i int) {
+		v.figures(rows[i].hour)
+		v.texts(rows[i].key...)
+		v.figures(rows[i].sums...)
 	}
 	var err error
 	if in.rows == 1 {
-		_, err = in.insertHere(ctx, len(rows), 1, arg)
+		_, err = in.insertHere(ctx, len(rows), 1, row)
 	} else {
-		err = in.insert(ctx, len(rows), arg, nil)
+		err = in.insert(ctx, len(rows), row, nil)
 	}
 	if err != nil {
 		return fmt.Errorf("add to %s: %w", r.table, err)

@@ -133,9 +133,8 @@ func (db *DB) Has(ctx context.Context, e ledger.Entry) (bool, error) {
 // unknown returns those of the entries that the store does not have, each once.
 func (db *DB) unknown(ctx context.Context, entries []ledger.Entry) ([]*ledger.Entry, error) {
 	ids := make([]string, len(entries))
-	fresh := make([]*ledger.Entry, len(entries))
+	fresh := boundedAll(entries)
 	for i := range entries {
-		fresh[i] = bounded(&entries[i])
 		ids[i] = string(fresh[i].Request)
 	}
 	rows, err := db.engine.withIDs(ctx, db.read, "SELECT e.request_id, e.attempt FROM entry_rows e", "e.request_id", ids)

@@ -59,8 +59,9 @@ func (db *DB) takeOut(ctx context.Context, in inserter, entries []*ledger.Entry)
 	if len(entries) == 0 {
 		return nil
 	}
+	groups := groupsOf(kindsOf(entries).rows)
 	for _, r := range rollups {
-		sums := r.roll(entries)
+		sums := r.roll(groups)
 		if len(sums) == 0 {
 			continue
 		}
@@ -78,7 +79,11 @@ func (db *DB) takeOut(ctx context.Context, in inserter, entries []*ledger.Entry)
 			same[i] = fmt.Sprintf("%s = $%d", c, i+1)
 		}
 		for _, s := range sums { // a row of nothing is none
-			if _, err := in.tx.ExecContext(ctx, "DELETE FROM "+r.table+" WHERE "+strings.Join(same, " AND ")+" AND entries = 0", s.key...); err != nil {
+			args := []any{s.hour}
+			for _, v := range s.key {
+				args = append(args, v)
+			}
+			if _, err := in.tx.ExecContext(ctx, "DELETE FROM "+r.table+" WHERE "+strings.Join(same, " AND ")+" AND entries = 0", args...); err != nil {
 				return err
 			}
 		}
