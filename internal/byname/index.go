@@ -31,12 +31,24 @@ const fewest = 8
 // Len is how many elements there are.
 func (x *Index[K, E, N]) Len() int { return x.n }
 
+// Hash is the hash of a name, as this index uses it for as long as it lives.
+func (x *Index[K, E, N]) Hash(name K) uint64 {
+	if x.slots == nil {
+		x.grow()
+	}
+	return x.names.Hash(x.seed, name)
+}
+
 // Find is the element of a name, nil if there is none.
 func (x *Index[K, E, N]) Find(name K) *E {
 	if x.n == 0 {
 		return nil
 	}
-	hash := x.names.Hash(x.seed, name)
+	return x.FindHashed(name, x.names.Hash(x.seed, name))
+}
+
+// FindHashed is Find of a name whose Hash is known.
+func (x *Index[K, E, N]) FindHashed(name K, hash uint64) *E {
 	mask := uint64(len(x.slots) - 1)
 	for i := hash & mask; ; i = (i + 1) & mask {
 		s := &x.slots[i]
@@ -52,13 +64,18 @@ func (x *Index[K, E, N]) Find(name K) *E {
 // Add adds an element. REQUIRES: there is none of its name. The hash that it returns is
 // for RemoveHashed.
 func (x *Index[K, E, N]) Add(e *E) (hash uint64) {
+	hash = x.Hash(x.names.Name(e))
+	x.AddHashed(e, hash)
+	return hash
+}
+
+// AddHashed is Add of an element the Hash of whose name is known.
+func (x *Index[K, E, N]) AddHashed(e *E, hash uint64) {
 	if 4*(x.n+1) > 3*len(x.slots) {
 		x.grow()
 	}
 	x.n++
-	hash = x.names.Hash(x.seed, x.names.Name(e))
 	x.put(slot[E]{hash, e})
-	return hash
 }
 
 // put places an element in the first free slot from that of its hash on.

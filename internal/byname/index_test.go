@@ -39,7 +39,12 @@ func against[N byname.Names[string, thing]](t *rapid.T) {
 		switch have := model[name]; {
 		case have == nil:
 			model[name] = &thing{name}
-			hashes[name] = x.Add(model[name])
+			if hash := x.Hash(name); rapid.Bool().Draw(t, "added hashed") {
+				hashes[name] = hash
+				x.AddHashed(model[name], hash)
+			} else if hashes[name] = x.Add(model[name]); hashes[name] != hash {
+				t.Fatalf("%q was added by hash %d, want %d", name, hashes[name], hash)
+			}
 		case rapid.Bool().Draw(t, "remove"):
 			delete(model, name)
 			if rapid.Bool().Draw(t, "hashed") {
@@ -53,6 +58,9 @@ func against[N byname.Names[string, thing]](t *rapid.T) {
 		}
 		if got := x.Find(name); got != model[name] {
 			t.Fatalf("found %v as %q, want %v", got, name, model[name])
+		}
+		if got := x.FindHashed(name, x.Hash(name)); got != model[name] {
+			t.Fatalf("found %v by the hash of %q, want %v", got, name, model[name])
 		}
 	}
 	for name, want := range model {

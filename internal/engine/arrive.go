@@ -14,7 +14,8 @@ import (
 // and puts the request into one queue. Call Advance next.
 func (e *Engine) Arrive(now time.Time, c Call) Verdict {
 	now = e.tick(now)
-	if e.requests.Find(c.ID) != nil {
+	hash := e.requests.Hash(c.ID)
+	if e.requests.FindHashed(c.ID, hash) != nil {
 		return Verdict{Err: &sluice.Error{Kind: sluice.KindConflict, Reason: sluice.InternalError, Msg: "a request with this id is open"}}
 	}
 	m, err := e.model(&c)
@@ -48,7 +49,8 @@ func (e *Engine) Arrive(now time.Time, c Call) Verdict {
 		return v
 	}
 	v.Policy = e.table.Version
-	e.requests.Add(r)
+	r.hash = hash
+	e.requests.AddHashed(r, hash)
 	return v
 }
 

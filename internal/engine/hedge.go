@@ -63,7 +63,7 @@ func (e *Engine) Hedge(now time.Time, id sluice.RequestID) Hedged {
 		return Hedged{Denied: why, Err: err}
 	}
 	e.retries.Admit(now, tenant)
-	e.requests.Add(h)
+	h.hash = e.requests.Add(h)
 	r.other, h.other = h, r
 	r.hedged, h.hedged = true, true
 	e.races++

@@ -24,6 +24,7 @@ type request struct {
 
 // course is what of a request begins anew when its memory is used again.
 type course struct {
+	hash    uint64 // of its id, in the engine's index
 	call    Call
 	phase   phase
 	need    quota.Amounts // what the reservation is for
@@ -129,7 +130,7 @@ func (e *Engine) newRequest(now time.Time, c *Call) *request {
 
 // drop forgets a request that holds nothing any more.
 func (e *Engine) drop(r *request) {
-	e.requests.Remove(r)
+	e.requests.RemoveHashed(r, r.hash)
 	e.part(r)
 	e.reuse(r)
 }

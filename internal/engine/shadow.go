@@ -33,7 +33,7 @@ func (e *Engine) Copy(now time.Time, c Call) (Grant, route.Skip) {
 		e.reuse(r)
 		return Grant{}, skip
 	}
-	e.requests.Add(r)
+	r.hash = e.requests.Add(r)
 	i := p.choose(now, r)
 	p.addCopy(r)
 	e.begin(now, r, i)
