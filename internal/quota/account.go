@@ -65,11 +65,11 @@ func (o Owner) Compare(p Owner) int {
 // in the same piece of memory: see newAccount.
 type Account struct {
 	gauges   [numGauges]gauge
-	at       int64          // tick to which it has been brought: see refresh
-	turn     int32          // of the calendar, likewise
-	refs     int32          // reservations that refer to it, expired ones included
-	rows     []sluice.Limit // in force, gauges too; the slice of the policy where the two agree
-	counters []counter      // of rates and budgets: one for each row that is not a gauge's
+	at       int64     // tick to which it has been brought: see refresh
+	turn     int32     // of the calendar, likewise
+	refs     int32     // reservations that refer to it, expired ones included
+	terms    *terms    // in force
+	counters []counter // of rates and budgets: one for each of the terms' rates
 	owner    Owner
 	more     *particulars
 }
@@ -136,7 +136,7 @@ func newAccount(o Owner, counters int, tick int64) (a *Account) {
 		})
 		a, m.counters, m.more = &m.Account, m.c[:0], &m.p
 	}
-	a.owner, a.at = o, tick
+	a.owner, a.at, a.terms = o, tick, unlimited
 	a.more.born, a.more.used = tick, tick
 	return a
 }
@@ -164,23 +164,23 @@ func (a *Account) Owner() Owner { return a.owner }
 // or not: a later request of it may bound them.
 var ofRun = [...]sluice.Dimension{sluice.Requests, sluice.InputTokens, sluice.OutputTokens, sluice.Spend, sluice.AllTokens, sluice.RunTime}
 
-// configure brings the counters in line with a claim. Counters keep what they
+// configure brings an account's counters in line with a claim. Counters keep what they
 // have counted and never move; those without a limit stop refusing. Of several
 // limits on the same dimension and window the tightest counts. REQUIRES: it has
 // been refreshed.
-func (a *Account) configure(c *Claim) {
+func (b *Book) configure(a *Account, c *Claim) {
 	more := a.more
 	more.limits = c.Limits
 	a.ask(c.Asked)
-	a.rows = append(make([]sluice.Limit, 0, max(len(a.rows), len(c.Limits))), a.rows...) // they may be the policy's
+	rows := append(make([]sluice.Limit, 0, max(len(a.terms.rows), len(c.Limits))), a.terms.rows...)
 	if a.owner.Scope == sluice.ScopeRun {
 		for _, d := range ofRun {
-			a.ensure(sluice.Limit{Dimension: d, Window: sluice.PerRun})
+			rows = a.ensure(rows, sluice.Limit{Dimension: d, Window: sluice.PerRun})
 		}
 	}
 	j := 0
-	for i := range a.rows {
-		l := &a.rows[i]
+	for i := range rows {
+		l := &rows[i]
 		n := a.amount(*l)
 		if l.Dimension.Gauge() {
 			a.gauges[gaugeOf(l.Dimension)].most = n
@@ -192,44 +192,27 @@ func (a *Account) configure(c *Claim) {
 	}
 	for _, ls := range [...][]sluice.Limit{more.limits, more.asked} {
 		for _, l := range ls {
-			if l.Amount > 0 && a.index(l.Dimension, l.Window) < 0 {
+			if l.Amount > 0 && index(rows, l.Dimension, l.Window) < 0 {
 				l.Amount = a.amount(l)
-				a.ensure(l)
+				rows = a.ensure(rows, l)
 			}
 		}
 	}
-	if slices.Equal(a.rows, more.limits) {
-		a.rows = more.limits
-	}
+	b.agree(a, rows)
 }
 
-// ensure makes a counter for a limit, if there is none. REQUIRES: rows are the
-// account's own.
-func (a *Account) ensure(l sluice.Limit) {
-	if a.index(l.Dimension, l.Window) >= 0 {
-		return
+// ensure makes a counter for a limit, if there is none among the rows.
+func (a *Account) ensure(rows []sluice.Limit, l sluice.Limit) []sluice.Limit {
+	if index(rows, l.Dimension, l.Window) >= 0 {
+		return rows
 	}
-	a.rows = append(a.rows, l)
 	if l.Dimension.Gauge() {
 		a.gauges[gaugeOf(l.Dimension)].most = l.Amount
-		return
+	} else {
+		a.counters = append(a.counters, newCounter(&l))
+		a.turn = neverLooked
 	}
-	a.counters = append(a.counters, newCounter(&l))
-	a.turn = neverLooked
-}
-
-// counter is that of a row which is not a gauge's.
-func (a *Account) counter(row int) *counter { return &a.counters[a.place(row)] }
-
-// place is where the counter of a row is.
-func (a *Account) place(row int) int {
-	at := row
-	for i := range a.rows[:row] {
-		if a.rows[i].Dimension.Gauge() {
-			at--
-		}
-	}
-	return at
+	return append(rows, l)
 }
 
 // neverLooked is a turn of no calendar.
@@ -267,7 +250,7 @@ func (a *Account) amount(l sluice.Limit) int64 {
 // configured reports whether a claim's limits are those in force. Most often the rows
 // are the very same slice, since a policy is shared by all requests of a key.
 func (a *Account) configured(c *Claim) bool {
-	if len(c.Asked) == 0 && same(a.rows, c.Limits) {
+	if len(c.Asked) == 0 && same(a.terms.rows, c.Limits) {
 		return true
 	}
 	limits := a.more.limits
@@ -291,8 +274,8 @@ func (a *Account) hasAsked(limits []sluice.Limit) bool {
 }
 
 // index is the row of a dimension and window, -1 if there is none.
-func (a *Account) index(d sluice.Dimension, w sluice.Window) int {
-	return slices.IndexFunc(a.rows, func(l sluice.Limit) bool { return l.Dimension == d && l.Window == w })
+func index(rows []sluice.Limit, d sluice.Dimension, w sluice.Window) int {
+	return slices.IndexFunc(rows, func(l sluice.Limit) bool { return l.Dimension == d && l.Window == w })
 }
 
 // refresh brings the counters to this moment: buckets refill, fixed windows roll.
@@ -305,24 +288,26 @@ func (a *Account) refresh(tick int64, cal *calendar) {
 func (a *Account) pass(tick int64, cal *calendar) {
 	elapsed, rolls := tick-a.at, a.turn != cal.turn
 	a.at, a.turn = max(tick, a.at), cal.turn
-	j := 0
-	for i := range a.rows {
-		l := &a.rows[i]
-		if l.Dimension.Gauge() {
-			continue
-		}
-		c := &a.counters[j]
-		j++
-		switch w := l.Window; {
-		case bucket(w):
-			if elapsed > 0 {
+	rates := a.terms.rates
+	counters := a.counters[:len(rates)]
+	for i := range rates {
+		switch l, c := &rates[i], &counters[i]; {
+		case l.how == byBucket:
+			switch {
+			case elapsed <= 0:
+			case c.level >= l.Amount && c.returnable == 0: // full
+				c.part = 0
+			default:
 				c.refill(l, elapsed)
 			}
-		case rolls && spans(w):
-			c.roll(cal.window[w])
-		}
-		if l.Dimension == sluice.RunTime {
-			c.level = max(tick-a.more.born, 0)
+		case l.how == inFlight:
+		default:
+			if rolls {
+				c.roll(cal.window[l.Window])
+			}
+			if l.how == byRunTime {
+				c.level = max(tick-a.more.born, 0)
+			}
 		}
 	}
 }
@@ -335,18 +320,14 @@ func (a *Account) atRest(tick int64) bool {
 	}
 	if a.owner.Scope == sluice.ScopeRun {
 		idle := int64(RunIdle)
-		if i := a.index(sluice.RunTime, sluice.PerRun); i >= 0 {
-			idle = max(idle, a.rows[i].Amount)
+		if i := index(a.terms.rows, sluice.RunTime, sluice.PerRun); i >= 0 {
+			idle = max(idle, a.terms.rows[i].Amount)
 		}
 		return tick-a.more.used >= idle
 	}
-	j := 0
-	for i := range a.rows {
-		if l := &a.rows[i]; !l.Dimension.Gauge() {
-			if !a.counters[j].atRest(l) {
-				return false
-			}
-			j++
+	for i := range a.terms.rates {
+		if !a.counters[i].atRest(&a.terms.rates[i]) {
+			return false
 		}
 	}
 	return a.gauges[0].held == 0 && a.gauges[1].held == 0

@@ -1,7 +1,5 @@
 package quota
 
-import "sluice"
-
 // Beside opens a reservation for a second attempt at a request, beside the one that
 // holds for the first: with its accounts, in its windows, and nothing held yet, which
 // is for TopUp to take and TakeGauges. A second attempt is not another request of its
@@ -15,7 +13,7 @@ func (b *Book) Beside(r, of *Reservation) {
 		a.refs++
 	}
 	r.holds = append(r.holds, of.holds...)
-	r.each(func(_, _ int, h *hold, c *counter, l *sluice.Limit) bool {
+	r.each(func(_ int, h *hold, c *counter, l *rate) bool {
 		if h.amount = 0; bucket(l.Window) {
 			h.mark = c.overflow // what a refill loses from now on
 		}

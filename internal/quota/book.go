@@ -45,6 +45,7 @@ type Book struct {
 	tick     int64      // nanoseconds since base, never going back
 	seen     time.Time  // the last moment that was passed
 	calendar calendar
+	terms    map[*sluice.Limit]*terms // of policies, by their first limits
 
 	labelled     int            // accounts that callers name
 	labelledOf   map[string]int // of each tenant that has any
@@ -53,7 +54,7 @@ type Book struct {
 
 // NewBook makes an empty book.
 func NewBook() *Book {
-	return &Book{labelledOf: make(map[string]int), most: MaxLabelled, mostOf: MaxLabelledOf}
+	return &Book{terms: make(map[*sluice.Limit]*terms), labelledOf: make(map[string]int), most: MaxLabelled, mostOf: MaxLabelledOf}
 }
 
 // Bound sets other bounds than MaxLabelled and MaxLabelledOf. Accounts that are
@@ -138,8 +139,8 @@ func (b *Book) find(c *Claim) (a *Account, changed bool) {
 			return nil, false
 		}
 		a = b.create(c.Owner, max(rates(c.Limits), rates(c.Asked)))
-		if len(a.rows) == 0 {
-			a.configure(c)
+		if a.terms == unlimited {
+			b.configure(a, c)
 			return a, false
 		}
 	}
@@ -147,7 +148,7 @@ func (b *Book) find(c *Claim) (a *Account, changed bool) {
 		return a, false
 	}
 	a.refresh(b.tick, &b.calendar)
-	a.configure(c)
+	b.configure(a, c)
 	return a, true
 }
 
@@ -216,9 +217,9 @@ func (b *Book) Charge(now, at time.Time, claims []Claim, actual Amounts) {
 		}
 		a.began(b.tick - int64(now.Sub(at)))
 		a.refresh(b.tick, &b.calendar)
-		for j := range a.rows {
-			if l := &a.rows[j]; !l.Dimension.Gauge() && l.Dimension != sluice.RunTime {
-				a.counter(j).settle(l, 0, actual[l.Dimension], windowOf(l, at))
+		for j := range a.terms.rates {
+			if l := &a.terms.rates[j]; l.how != byRunTime {
+				a.counters[j].settle(l, 0, actual[l.Dimension], windowOf(&l.Limit, at))
 			}
 		}
 	}
@@ -236,15 +237,18 @@ func (b *Book) Seed(now, at time.Time, o Owner, l sluice.Limit) {
 	if a == nil {
 		a = b.create(o, 1)
 	}
-	a.rows = slices.Clone(a.rows) // they may be the policy's
-	a.ensure(sluice.Limit{Dimension: l.Dimension, Window: l.Window})
+	rows := a.ensure(slices.Clone(a.terms.rows), sluice.Limit{Dimension: l.Dimension, Window: l.Window})
+	a.terms = newTerms(rows)
 	if l.Dimension == sluice.RunTime {
 		a.began(b.tick - int64(now.Sub(at)))
 		return
 	}
 	a.refresh(b.tick, &b.calendar)
-	i := a.index(l.Dimension, l.Window)
-	a.counter(i).settle(&a.rows[i], 0, l.Amount, windowOf(&a.rows[i], at))
+	for i := range a.terms.rates {
+		if t := &a.terms.rates[i]; t.Dimension == l.Dimension && t.Window == l.Window {
+			a.counters[i].settle(t, 0, l.Amount, windowOf(&t.Limit, at))
+		}
+	}
 }
 
 // began notes that a run had a request at a tick.

@@ -65,7 +65,7 @@ func bucket(w sluice.Window) bool { return w == sluice.PerSecond || w == sluice.
 func (c *counter) windows() (current, before int64) { return c.part >> 32, c.part & math.MaxUint32 }
 
 // previous is what the window before this one took.
-func (c *counter) previous(l *sluice.Limit) int64 {
+func (c *counter) previous(l *rate) int64 {
 	if !l.Window.Fixed() {
 		return 0
 	}
@@ -94,7 +94,7 @@ func (c *counter) roll(window int64) {
 
 // refill adds amount × elapsed ÷ period, exactly: what does not make a whole
 // unit is kept in part. It never takes away, and never exceeds the burst.
-func (c *counter) refill(l *sluice.Limit, elapsed int64) {
+func (c *counter) refill(l *rate, elapsed int64) {
 	if c.level >= l.Amount { // most often
 		c.part = 0
 		if c.returnable > 0 {
@@ -113,9 +113,17 @@ func (c *counter) refill(l *sluice.Limit, elapsed int64) {
 		c.returnable = 0
 		return
 	}
-	units, rest := bits.Div64(hi, lo, p)
+	var units uint64
+	switch {
+	case hi > 0:
+		units, _ = bits.Div64(hi, lo, p)
+	case l.Window == sluice.PerMinute: // by a constant: a multiplication, where a division takes many times as long
+		units = lo / uint64(time.Minute)
+	default:
+		units = lo / uint64(time.Second)
+	}
 	c.level += int64(units)
-	c.part = int64(rest)
+	c.part = int64(lo - units*p)
 	c.forfeit(l.Amount)
 }
 
@@ -129,7 +137,7 @@ func (c *counter) forfeit(amount int64) {
 
 // refillTime is how long a bucket takes to reach a level, from its last refill:
 // ⌈((level − c.level) × period − part) ÷ amount⌉.
-func (c *counter) refillTime(l *sluice.Limit, level int64) time.Duration {
+func (c *counter) refillTime(l *rate, level int64) time.Duration {
 	if c.level >= level {
 		return 0
 	}
@@ -153,27 +161,27 @@ func (c *counter) refillTime(l *sluice.Limit, level int64) time.Duration {
 
 // holdOf is what a request that needs n takes: at most the limit. A request above
 // a burst is clamped to it and so runs alone. Time is not taken.
-func holdOf(l *sluice.Limit, n int64) int64 {
-	if l.Dimension == sluice.RunTime {
+func holdOf(l *rate, n int64) int64 {
+	if l.how == byRunTime {
 		return 0
 	}
 	return min(n, l.Amount)
 }
 
 // free is what can be taken now; negative in debt.
-func (c *counter) free(l *sluice.Limit) int64 {
-	switch w := l.Window; {
-	case w == sluice.NoWindow:
+func (c *counter) free(l *rate) int64 {
+	switch l.how {
+	case byBucket:
+		return c.level
+	case inFlight:
 		return l.Amount - c.held
-	case spans(w):
-		return add(l.Amount, -add(c.level, c.held))
 	}
-	return c.level
+	return add(l.Amount, -add(c.level, c.held))
 }
 
 // freeIn is what can be taken in a fixed window. One that is no longer kept has
 // room for anything: it is over, and nobody else can be refused by it.
-func (c *counter) freeIn(l *sluice.Limit, window int64) int64 {
+func (c *counter) freeIn(l *rate, window int64) int64 {
 	if !spans(l.Window) {
 		return c.free(l)
 	}
@@ -188,11 +196,11 @@ func (c *counter) freeIn(l *sluice.Limit, window int64) int64 {
 
 // fits reports whether h can be taken now. What takes nothing always fits, even
 // in debt, but nothing does after a run's time.
-func (c *counter) fits(l *sluice.Limit, h int64) bool {
-	switch {
-	case bucket(l.Window):
+func (c *counter) fits(l *rate, h int64) bool {
+	switch l.how {
+	case byBucket:
 		return h <= 0 || c.level >= h
-	case l.Dimension == sluice.RunTime:
+	case byRunTime:
 		return c.level < l.Amount
 	}
 	return h <= 0 || c.free(l) >= h
@@ -200,21 +208,21 @@ func (c *counter) fits(l *sluice.Limit, h int64) bool {
 
 // take holds h and returns its mark, which a hold remembers of the moment at which it
 // was taken: the fixed window in force, or the overflow of a bucket.
-func (c *counter) take(l *sluice.Limit, h int64) (mark int64) {
+func (c *counter) take(l *rate, h int64) (mark int64) {
 	c.held += h
-	switch w := l.Window; {
-	case w == sluice.NoWindow:
+	switch l.how {
+	case byBucket:
+		c.returnable += h
+		c.level = add(c.level, -h)
+		return c.overflow
+	case inFlight:
 		return 0
-	case spans(w):
-		return c.part >> 32
 	}
-	c.returnable += h
-	c.level = add(c.level, -h)
-	return c.overflow
+	return c.part >> 32
 }
 
 // takeMore adds h to a hold that was taken at mark.
-func (c *counter) takeMore(l *sluice.Limit, h, mark int64) {
+func (c *counter) takeMore(l *rate, h, mark int64) {
 	if current, before := c.windows(); spans(l.Window) && mark != current {
 		if mark == before {
 			c.overflow += h
@@ -229,11 +237,13 @@ func (c *counter) takeMore(l *sluice.Limit, h, mark int64) {
 // the hold was taken; a window before the previous one is no longer kept, and what
 // it took is in the ledger alone. A negative actual corrects an earlier charge of a
 // fixed window; a bucket has refilled by then.
-func (c *counter) settle(l *sluice.Limit, h, actual, mark int64) {
-	switch w := l.Window; {
-	case w == sluice.NoWindow:
+func (c *counter) settle(l *rate, h, actual, mark int64) {
+	switch l.how {
+	case byBucket:
+		c.giveBack(l, h, actual, mark)
+	case inFlight:
 		c.held -= h
-	case spans(w):
+	default:
 		switch current, before := c.windows(); mark {
 		case current:
 			c.held -= h
@@ -242,19 +252,21 @@ func (c *counter) settle(l *sluice.Limit, h, actual, mark int64) {
 			c.overflow -= h
 			c.returnable = add(c.returnable, actual)
 		}
-	default:
-		own := max(0, h-(c.overflow-mark))
-		back := min(h-max(0, actual), own)
-		c.held -= h
-		c.returnable = min(max(0, c.returnable-own), c.held)
-		if l.Amount > 0 {
-			c.level = add(c.level, back)
-		}
+	}
+}
+
+// giveBack is settle of a bucket.
+func (c *counter) giveBack(l *rate, h, actual, mark int64) {
+	own := max(0, h-(c.overflow-mark))
+	c.held -= h
+	c.returnable = min(max(0, c.returnable-own), c.held)
+	if l.Amount > 0 {
+		c.level = add(c.level, min(h-max(0, actual), own))
 	}
 }
 
 // used is the figure that a refusal and a dump show.
-func (c *counter) used(l *sluice.Limit) int64 {
+func (c *counter) used(l *rate) int64 {
 	switch w := l.Window; {
 	case w == sluice.NoWindow:
 		return 0
@@ -265,7 +277,7 @@ func (c *counter) used(l *sluice.Limit) int64 {
 }
 
 // pending is how much of what is held would be free again if it were returned.
-func (c *counter) pending(l *sluice.Limit) int64 {
+func (c *counter) pending(l *rate) int64 {
 	if bucket(l.Window) {
 		return c.returnable
 	}
@@ -291,7 +303,7 @@ func (c *counter) setAmount(l *sluice.Limit, n int64) {
 }
 
 // atRest reports whether a new counter would be in the same state.
-func (c *counter) atRest(l *sluice.Limit) bool {
+func (c *counter) atRest(l *rate) bool {
 	switch w := l.Window; {
 	case w == sluice.NoWindow:
 		return c.held == 0
@@ -305,11 +317,16 @@ func (c *counter) atRest(l *sluice.Limit) bool {
 // away what it should refuse.
 func add(a, b int64) int64 {
 	s := a + b
-	switch {
-	case a > 0 && b > 0 && s < 0:
-		return math.MaxInt64
-	case a < 0 && b < 0 && s >= 0:
-		return math.MinInt64 + 1
+	if (a^s)&(b^s) < 0 { // the sign is that of neither
+		return most(a)
 	}
 	return s
+}
+
+// most is the farthest from zero that a sum gets on a's side.
+func most(a int64) int64 {
+	if a > 0 {
+		return math.MaxInt64
+	}
+	return math.MinInt64 + 1
 }

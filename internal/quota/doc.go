@@ -108,8 +108,8 @@
 // is what of them it reads: at seven scopes of six limits, dozens of counters at
 // arrival and at the end. So a counter is 48 bytes and lies behind its account
 // ([newAccount]); gauges, of which there are two, are at its head, where a dispatch
-// finds all that it needs in one cache line; the limits are the slice of the policy,
-// which accounts share; to what time buckets have refilled and windows rolled is the
+// finds all that it needs in one cache line; the limits are worked out once for each
+// policy ([terms]), and accounts share them; to what time buckets have refilled and windows rolled is the
 // account's; and a hold is an amount and a mark, in the order of the counters.
 //
 // # Second attempts

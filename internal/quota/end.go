@@ -41,25 +41,24 @@ func (b *Book) finish(now time.Time, r *Reservation, actual *Amounts) {
 // finish charges the actual to the counters of one account. It is [Reservation.each]
 // written out: every request ends here.
 func (r *Reservation) finish(a *Account, held []hold, actual *Amounts) {
-	j := 0
-	for i := range a.rows {
-		l := &a.rows[i]
-		d := l.Dimension
-		if d.Gauge() {
-			continue
-		}
-		if j == len(held) {
-			return // what has become limited since
-		}
-		h, c := &held[j], &a.counters[j]
-		j++
+	rates := a.terms.rates[:len(held)] // what has become limited since is behind
+	counters := a.counters[:len(held)]
+	for i := range held {
+		h, l, c := &held[i], &rates[i], &counters[i]
+		d := l.Dimension % sluice.NumDimensions
+		used := actual[d] - r.posted[d]
 		switch {
 		case h.mark == untaken:
+			continue
 		case r.state == expired:
-			c.settle(l, 0, actual[d]-r.posted[d]-h.amount, h.mark)
-		default:
-			c.over -= r.over(l, h.amount)
-			c.settle(l, h.amount, actual[d]-r.posted[d], h.mark)
+			c.settle(l, 0, used-h.amount, h.mark)
+			continue
+		}
+		c.over -= max(0, r.bound[d]-h.amount)
+		if l.how == byBucket {
+			c.giveBack(l, h.amount, used, h.mark)
+		} else {
+			c.settle(l, h.amount, used, h.mark)
 		}
 	}
 }
@@ -75,7 +74,7 @@ func (b *Book) Expire(now time.Time, r *Reservation) {
 	b.advance(now)
 	b.refresh(r)
 	b.ReturnGauges(r)
-	r.each(func(_, _ int, h *hold, c *counter, l *sluice.Limit) bool {
+	r.each(func(_ int, h *hold, c *counter, l *rate) bool {
 		c.settle(l, h.amount, h.amount, h.mark)
 		c.over -= r.over(l, h.amount)
 		return true

@@ -33,21 +33,19 @@ func (b *Book) refusal(now time.Time, r *Reservation, need, least *Amounts, shad
 		if r.isShadow(n) != shadow {
 			continue
 		}
-		j := 0
-		for i := range a.rows {
-			l := &a.rows[i]
+		for i := range a.terms.rows {
+			l := &a.terms.rows[i]
 			d := l.Dimension
-			var c *counter
-			if !d.Gauge() {
-				c = &a.counters[j]
-				j++
-			}
-			h := holdOf(l, need[d])
 			switch {
 			case l.Amount == 0:
 			case l.Amount < least[d]:
 				return b.describe(now, a, i, least[d], 0).never()
-			case c != nil && !c.fits(l, h):
+			case !d.Gauge():
+				t, c := a.counter(i)
+				h := holdOf(t, need[d])
+				if c.fits(t, h) {
+					continue
+				}
 				if f := b.describe(now, a, i, h, 0); f.longer(worst) {
 					worst = f
 				}
@@ -71,15 +69,15 @@ func (f *Refusal) longer(g *Refusal) bool {
 
 // topUpRefusal is refusal for TopUp, where what is held already counts.
 func (b *Book) topUpRefusal(now time.Time, r *Reservation, need, least *Amounts) (worst *Refusal) {
-	r.each(func(n, row int, h *hold, c *counter, l *sluice.Limit) bool {
+	r.each(func(n int, h *hold, c *counter, l *rate) bool {
 		a, d := r.accounts[n], l.Dimension
 		switch {
 		case l.Amount == 0 || r.isShadow(n):
 		case l.Amount < least[d]:
-			worst = b.describe(now, a, row, least[d], h.amount).never()
+			worst = b.describe(now, a, int(l.row), least[d], h.amount).never()
 			return false
 		case !h.grows(c, l, need[d]):
-			if f := b.describe(now, a, row, holdOf(l, need[d])-h.amount, h.amount); f.longer(worst) {
+			if f := b.describe(now, a, int(l.row), holdOf(l, need[d])-h.amount, h.amount); f.longer(worst) {
 				worst = f
 			}
 		}
@@ -105,8 +103,8 @@ func (b *Book) GaugeRefusal(now time.Time, r *Reservation, need Amounts) *Refusa
 // tooFull describes the first gauge of an account that has no room for a request, nil
 // if all have.
 func (b *Book) tooFull(now time.Time, a *Account, need *Amounts) *Refusal {
-	for i := range a.rows {
-		if d := a.rows[i].Dimension; d.Gauge() {
+	for i := range a.terms.rows {
+		if d := a.terms.rows[i].Dimension; d.Gauge() {
 			if g := &a.gauges[gaugeOf(d)]; !g.fits(need[d]) {
 				return b.describe(now, a, i, g.holdOf(need[d]), 0)
 			}
@@ -135,15 +133,15 @@ func (b *Book) Room(now time.Time, r *Reservation) (room sluice.Nano, limited bo
 		if r.isShadow(n) {
 			continue
 		}
-		for i := range a.rows {
-			l := &a.rows[i]
+		for i := range a.terms.rates {
+			l := &a.terms.rates[i]
 			if l.Dimension != sluice.Spend || l.Amount == 0 {
 				continue
 			}
 			a.refresh(b.tick, &b.calendar)
-			c := a.counter(i)
+			c := &a.counters[i]
 			free := sluice.Nano(c.free(l))
-			if h := r.holdOf(n, a.place(i)); h != nil {
+			if h := r.holdOf(n, i); h != nil {
 				free = sluice.Nano(add(c.freeIn(l, h.mark), h.amount))
 			}
 			if !limited || free < room {
@@ -172,7 +170,7 @@ func (r *Reservation) holdOf(n, counter int) *hold {
 // describe tells about a limit that has no room for h. own is what the request itself
 // holds of it: that will not come back first.
 func (b *Book) describe(now time.Time, a *Account, row int, h, own int64) *Refusal {
-	l := &a.rows[row]
+	l := &a.terms.rows[row]
 	f := &Refusal{Owner: a.owner, Limit: *l, Requested: h}
 	if l.Dimension.Gauge() {
 		g := &a.gauges[gaugeOf(l.Dimension)]
@@ -180,8 +178,8 @@ func (b *Book) describe(now time.Time, a *Account, row int, h, own int64) *Refus
 		f.InFlight = add(g.free(), g.held-own) >= h
 		return f
 	}
-	c := a.counter(row)
-	f.Used, f.Held, f.InFlight = c.used(l), c.held, add(c.free(l), c.pending(l)-own) >= h
+	t, c := a.counter(row)
+	f.Used, f.Held, f.InFlight = c.used(t), c.held, add(c.free(t), c.pending(t)-own) >= h
 	if l.Window == sluice.PerRun {
 		f.InFlight = f.InFlight && l.Dimension != sluice.RunTime
 		f.Spent = !f.InFlight
@@ -194,8 +192,8 @@ func (b *Book) describe(now time.Time, a *Account, row int, h, own int64) *Refus
 			f.Wait = b.calendar.until(w, now)
 		}
 	default:
-		f.Wait = c.refillTime(l, h)
-		f.Reset = now.Add(c.refillTime(l, l.Amount))
+		f.Wait = c.refillTime(t, h)
+		f.Reset = now.Add(c.refillTime(t, l.Amount))
 	}
 	return f
 }

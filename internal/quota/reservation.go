@@ -46,20 +46,15 @@ const untaken = math.MinInt64
 
 // each calls f for what is held of rates and budgets of the accounts. It stops where f
 // returns false, and reports whether it came to the end.
-func (r *Reservation) each(f func(n, row int, h *hold, c *counter, l *sluice.Limit) bool) bool {
+func (r *Reservation) each(f func(n int, h *hold, c *counter, l *rate) bool) bool {
 	from := 0
 	for n, a := range r.Accounts() {
 		held := r.holds[from:r.ends[n]]
 		from += len(held)
-		row := 0
-		for i := range held { // what has become limited since has later rows
-			for a.rows[row].Dimension.Gauge() {
-				row++
-			}
-			if held[i].mark != untaken && !f(n, row, &held[i], &a.counters[i], &a.rows[row]) {
+		for i := range held { // what has become limited since is behind
+			if held[i].mark != untaken && !f(n, &held[i], &a.counters[i], &a.terms.rates[i]) {
 				return false
 			}
-			row++
 		}
 	}
 	return true
@@ -73,7 +68,7 @@ func (b *Book) refresh(r *Reservation) {
 }
 
 // grows reports whether the hold can become what a request that needs n takes.
-func (h *hold) grows(c *counter, l *sluice.Limit, n int64) bool {
+func (h *hold) grows(c *counter, l *rate, n int64) bool {
 	more := holdOf(l, n) - h.amount
 	return more <= 0 || c.freeIn(l, h.mark) >= more
 }
@@ -152,47 +147,58 @@ func (b *Book) Reserve(now time.Time, r *Reservation, need, least Amounts) *Refu
 // A shadow that is left out counts what is used of its windows, and no more. REQUIRES:
 // reach, and the accounts before.
 func (r *Reservation) take(n int, a *Account, need *Amounts, in bool) {
-	from, j := len(r.holds), 0
+	from := len(r.holds)
 	r.holds = r.holds[:from+len(a.counters)]
 	held := r.holds[from:]
 	r.ends[n] = uint16(len(r.holds))
-	for i := range a.rows {
-		l := &a.rows[i]
-		d := l.Dimension
-		if d.Gauge() {
-			continue
-		}
-		c, h := &a.counters[j], &held[j]
-		j++
-		if !in && !spans(l.Window) {
+	rates, counters := a.terms.rates[:len(held)], a.counters[:len(held)]
+	for i := range held {
+		l, c, h := &rates[i], &counters[i], &held[i]
+		d := l.Dimension % sluice.NumDimensions
+		if !in && (l.how == byBucket || l.how == inFlight) {
 			*h = hold{mark: untaken}
 			continue
 		}
 		take := int64(0)
-		if in {
-			take = limited(l, need[d])
+		if in && l.how != byRunTime {
+			take = min(max(0, need[d]), l.Amount)
 		}
-		*h = hold{amount: take, mark: c.take(l, take)}
-		c.over += r.over(l, take)
+		h.amount = take
+		if l.how == byBucket { // take, written out: most are
+			c.held += take
+			c.returnable += take
+			c.level = add(c.level, -take)
+			h.mark = c.overflow
+		} else {
+			h.mark = c.take(l, take)
+		}
+		c.over += max(0, r.bound[d]-take)
 	}
 }
 
 // admits reports whether the account has room for what a request takes at arrival,
 // and could ever admit it.
 func (a *Account) admits(need, least *Amounts) bool {
-	j := 0
-	for i := range a.rows {
-		l := &a.rows[i]
-		d := l.Dimension
-		if d.Gauge() {
-			if l.Amount > 0 && l.Amount < least[d] {
+	for g := range a.gauges {
+		if most := a.gauges[g].most; most > 0 && most < least[dimensionOf(g)] {
+			return false
+		}
+	}
+	rates := a.terms.rates
+	counters := a.counters[:len(rates)]
+	for i := range rates {
+		l := &rates[i]
+		d := l.Dimension % sluice.NumDimensions
+		h := min(need[d], l.Amount)
+		switch {
+		case l.Amount == 0:
+		case l.Amount < least[d]:
+			return false
+		case l.how == byBucket: // written out: most are
+			if h > 0 && h > counters[i].level {
 				return false
 			}
-			continue
-		}
-		c := &a.counters[j]
-		j++
-		if l.Amount > 0 && (l.Amount < least[d] || !c.fits(l, holdOf(l, need[d]))) {
+		case !counters[i].fits(l, h):
 			return false
 		}
 	}
@@ -201,10 +207,10 @@ func (a *Account) admits(need, least *Amounts) bool {
 
 // limited is what a request takes from a counter: nothing where no limit is
 // configured now, so that such a counter only counts what was used.
-func limited(l *sluice.Limit, need int64) int64 { return holdOf(l, max(0, need)) }
+func limited(l *rate, need int64) int64 { return holdOf(l, max(0, need)) }
 
 // over is how much more than a hold of n an attempt can use of a rate or budget.
-func (r *Reservation) over(l *sluice.Limit, n int64) int64 { return max(0, r.bound[l.Dimension]-n) }
+func (r *Reservation) over(l *rate, n int64) int64 { return max(0, r.bound[l.Dimension]-n) }
 
 // reach makes room for a hold of every counter, so that a reservation that is used
 // again allocates no more.
@@ -272,7 +278,7 @@ func (b *Book) TopUp(now time.Time, r *Reservation, need, least Amounts) *Refusa
 	b.advance(now)
 	b.refresh(r)
 	need[sluice.Requests], least[sluice.Requests] = 0, 0
-	if !r.each(func(n, _ int, h *hold, c *counter, l *sluice.Limit) bool {
+	if !r.each(func(n int, h *hold, c *counter, l *rate) bool {
 		d := l.Dimension
 		return l.Amount == 0 || r.isShadow(n) || l.Amount >= least[d] && h.grows(c, l, need[d])
 	}) {
@@ -280,7 +286,7 @@ func (b *Book) TopUp(now time.Time, r *Reservation, need, least Amounts) *Refusa
 	}
 	before := r.bound
 	r.bound = r.most
-	r.each(func(n, _ int, h *hold, c *counter, l *sluice.Limit) bool {
+	r.each(func(n int, h *hold, c *counter, l *rate) bool {
 		d := l.Dimension
 		r.raise(n, h, c, l, need[d], before[d])
 		return true
@@ -290,7 +296,7 @@ func (b *Book) TopUp(now time.Time, r *Reservation, need, least Amounts) *Refusa
 
 // raise brings a hold of the n-th account to what a request that needs so much takes,
 // and what it can exceed the hold by from one bound to the present one.
-func (r *Reservation) raise(n int, h *hold, c *counter, l *sluice.Limit, need, before int64) {
+func (r *Reservation) raise(n int, h *hold, c *counter, l *rate, need, before int64) {
 	c.over -= max(0, before-h.amount)
 	if more := limited(l, need) - h.amount; more > 0 && (!r.isShadow(n) || h.grows(c, l, need)) {
 		h.amount += more
@@ -304,14 +310,14 @@ func (r *Reservation) raise(n int, h *hold, c *counter, l *sluice.Limit, need, b
 func (b *Book) Raise(now time.Time, r *Reservation, d sluice.Dimension, need int64) bool {
 	b.advance(now)
 	b.refresh(r)
-	if !r.each(func(n, _ int, h *hold, c *counter, l *sluice.Limit) bool {
+	if !r.each(func(n int, h *hold, c *counter, l *rate) bool {
 		return l.Dimension != d || l.Amount == 0 || r.isShadow(n) || l.Amount >= need && h.grows(c, l, need)
 	}) {
 		return false
 	}
 	before := r.bound[d]
 	r.bound[d] = max(before, need)
-	r.each(func(n, _ int, h *hold, c *counter, l *sluice.Limit) bool {
+	r.each(func(n int, h *hold, c *counter, l *rate) bool {
 		if l.Dimension == d {
 			r.raise(n, h, c, l, need, before)
 		}
@@ -330,7 +336,7 @@ func (b *Book) Post(now time.Time, r *Reservation, used Amounts) {
 		r.bound[d] = max(0, before[d]-max(0, used[d]))
 		r.posted[d] = add(r.posted[d], used[d])
 	}
-	r.each(func(_, _ int, h *hold, c *counter, l *sluice.Limit) bool {
+	r.each(func(_ int, h *hold, c *counter, l *rate) bool {
 		n := used[l.Dimension]
 		covered := min(n, h.amount)
 		c.settle(l, covered, n, h.mark)

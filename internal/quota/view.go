@@ -26,35 +26,40 @@ func (b *Book) Limits(now time.Time, r *Reservation, to []LimitState) []LimitSta
 			continue
 		}
 		a.refresh(b.tick, &b.calendar)
-		to = slices.Grow(to, len(a.rows))
-		j := 0
-		for i := range a.rows {
-			l := &a.rows[i]
+		rows, rates := a.terms.rows, a.terms.rates
+		counters := a.counters[:len(rates)]
+		to = slices.Grow(to, len(rows))
+		told := to[len(to):][:len(rows)]
+		n, j := 0, 0
+		for i := range rows {
+			l, s := &rows[i], &told[n]
+			s.Scope, s.Limit, s.Reset = scope, *l, 0
 			if l.Dimension.Gauge() {
-				if l.Amount > 0 {
-					to = append(to, LimitState{Scope: scope, Limit: *l, Remaining: max(0, a.gauges[gaugeOf(l.Dimension)].free())})
+				s.Remaining = max(0, a.gauges[gaugeOf(l.Dimension)].free())
+			} else {
+				t, c := &rates[j], &counters[j]
+				j++
+				switch {
+				case t.how == byBucket:
+					s.Remaining = max(0, c.level)
+					if c.level < l.Amount {
+						s.Reset = c.refillTime(t, l.Amount)
+					}
+				default:
+					s.Remaining = max(0, c.free(t))
+					if w := l.Window; w.Fixed() {
+						if ends[w] == 0 {
+							ends[w] = b.calendar.until(w, now)
+						}
+						s.Reset = ends[w]
+					}
 				}
-				continue
 			}
-			c := &a.counters[j]
-			j++
-			if l.Amount == 0 {
-				continue
-			}
-			to = to[:len(to)+1]
-			s := &to[len(to)-1]
-			s.Scope, s.Limit, s.Remaining, s.Reset = scope, *l, max(0, c.free(l)), 0
-			switch w := l.Window; {
-			case w == sluice.NoWindow || w == sluice.PerRun:
-			case !w.Fixed():
-				s.Reset = c.refillTime(l, l.Amount)
-			default:
-				if ends[w] == 0 {
-					ends[w] = b.calendar.until(w, now)
-				}
-				s.Reset = ends[w]
+			if l.Amount > 0 { // else it is no limit
+				n++
 			}
 		}
+		to = to[:len(to)+n]
 	}
 	return to
 }
@@ -73,15 +78,15 @@ type CounterView struct {
 func (b *Book) View(now time.Time, a *Account, to []CounterView) []CounterView {
 	b.advance(now)
 	a.refresh(b.tick, &b.calendar)
-	for i := range a.rows {
-		l := &a.rows[i]
+	for i := range a.terms.rows {
+		l := &a.terms.rows[i]
 		if l.Dimension.Gauge() {
 			g := &a.gauges[gaugeOf(l.Dimension)]
 			to = append(to, CounterView{Limit: *l, Held: g.held, Remaining: g.free()})
 			continue
 		}
-		c := a.counter(i)
-		v := CounterView{Limit: *l, Used: c.used(l), Held: c.held, Remaining: c.free(l), Previous: c.previous(l)}
+		t, c := a.counter(i)
+		v := CounterView{Limit: *l, Used: c.used(t), Held: c.held, Remaining: c.free(t), Previous: c.previous(t)}
 		if l.Amount > 0 {
 			v.Exposed = c.over
 		}
