@@ -11,10 +11,14 @@ import (
 // held output at the dearer of output and reasoning, in the default service
 // tier. Rounded up.
 func (r *Row) SoftHold(w sluice.Work) sluice.Nano {
-	rates := r.RatesFor("", w.Input)
+	rates := &r.Rates
+	if len(r.Tiers) > 0 {
+		tier := r.RatesFor("", w.Input)
+		rates = &tier
+	}
 	var c sluice.Cost
 	c.Add(int64(w.Input), rates.Input)
-	c.Add(int64(w.OutputHold), max(rates.Output, rates.Reasoning))
+	c.Add(int64(w.OutputHold), max(rates.Output, or(rates.Reasoning, rates.Output)))
 	c.Add(w.Units, r.Unit)
 	c.Add(1, r.Request)
 	return c.Up()
@@ -63,13 +67,22 @@ func (r *Row) OutputWithin(w sluice.Work, budget sluice.Nano) sluice.Tokens {
 	return sluice.Tokens(min(n, uint64(w.OutputBound)))
 }
 
+// dearest is the highest price of an input class and of an output class.
+func (r *Rates) dearest() (in, out sluice.Price) {
+	return max(Free, r.Input, r.CacheRead, r.CacheWrite, r.CacheWrite1h, r.AudioInput), max(Free, r.Output, r.Reasoning, r.AudioOutput)
+}
+
 // dearest is the highest price of any input class and of any output class that
 // a request of at most that input can be billed at.
 func (r *Row) dearest(input sluice.Tokens) (in, out sluice.Price) {
+	if len(r.Tiers) == 0 && len(r.Variants) == 0 { // most often
+		x := r.Rates.resolved(r.Rates)
+		return x.dearest()
+	}
 	in, out = Free, Free
 	take := func(x Rates) {
-		in = max(in, x.Input, x.CacheRead, x.CacheWrite, x.CacheWrite1h, x.AudioInput)
-		out = max(out, x.Output, x.Reasoning, x.AudioOutput)
+		i, o := x.dearest()
+		in, out = max(in, i), max(out, o)
 	}
 	reach := func(base Rates, tiers []Tier) {
 		take(base.resolved(base))
