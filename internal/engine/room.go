@@ -38,9 +38,7 @@ func (m *room) sum(of *sched.Set) (all, free sched.Amounts) {
 		if !m.usable(pl) || of != nil && (!of.Has(i) || pl.Health.Open()) {
 			continue
 		}
-		c := pl.Backend.Capacity
-		most := sched.Amounts{pl.Slots(), int64(pl.KVCapacity()), int64(c.PrefillTokens)}
-		used := sched.Amounts{pl.Running(), int64(pl.KVUsed(m.now)), int64(pl.Prefill())}
+		most, used := pl.Levels(m.now)
 		for d := range all {
 			bounded[d] = bounded[d] && most[d] > 0
 			all[d] += most[d]

@@ -9,9 +9,19 @@ import (
 // Fit tells why the backend may be given nothing at all now, Chosen if it may.
 func (p *Place) Fit(now time.Time) Left {
 	now = p.tick(now)
-	if p.Health.sound() && !p.Drained && !p.shunned && len(p.lanes) > 0 && p.lanes[0].sound() {
-		return Chosen // most often
+	if p.sound() {
+		return Chosen
 	}
+	return p.fit(now)
+}
+
+// sound reports whether nothing is the matter with the backend, as most often, whatever
+// the time.
+func (p *Place) sound() bool {
+	return p.Health.sound() && !p.Drained && !p.shunned && len(p.lanes) > 0 && p.lanes[0].sound()
+}
+
+func (p *Place) fit(now time.Time) Left {
 	switch {
 	case p.Drained:
 		return LeftDrained

@@ -53,13 +53,20 @@ func (p *Place) Prefill() sluice.Tokens { return p.prefill }
 // tick takes the time, of which an older moment than the latest counts as that
 // one, and a new form of the backend.
 func (p *Place) tick(now time.Time) time.Time {
+	if now != p.now || p.tuned != p.Backend {
+		p.pass(now)
+	}
+	return p.now
+}
+
+// pass is tick, but for the questions after the first of one decision.
+func (p *Place) pass(now time.Time) {
 	if now.After(p.now) {
 		p.now = now
 	}
 	if p.tuned != p.Backend {
 		p.tune()
 	}
-	return p.now
 }
 
 // since is a moment in nanoseconds from the first one that was seen.
@@ -107,6 +114,9 @@ func (p *Place) Slots() int64 {
 }
 
 func (p *Place) slots() int64 {
+	if p.Health.phase != ramping && !p.limit.Adaptive() { // most often
+		return p.limit.Value()
+	}
 	n := p.load.slots(p.now, p.limit.Value(), p.limit.Adaptive())
 	if share := p.Health.Share(p.now); share < 1000 {
 		n = max(1, n/1000*share+n%1000*share/1000)
@@ -152,18 +162,32 @@ func (p *Place) KVCapacity() sluice.Tokens {
 	return p.load.KVCapacity
 }
 
+// Levels is what the backend holds of each dimension, 0 if that is not known, and what of
+// it is in use.
+func (p *Place) Levels(now time.Time) (all, used sched.Amounts) {
+	now = p.tick(now)
+	all = sched.Amounts{p.slots(), int64(p.KVCapacity()), int64(p.Backend.Capacity.PrefillTokens)}
+	used = sched.Amounts{p.running, int64(p.kv), int64(p.prefill)}
+	if p.load.KVPermille > 0 {
+		used[sched.KV] = int64(p.KVUsed(now))
+	}
+	return all, used
+}
+
 // Open reports whether the place has a slot and is fit to be used, whatever the
 // request.
 func (p *Place) Open(now time.Time) bool {
 	now = p.tick(now)
-	return p.running < p.slots() && p.Backend.Weight > 0 && p.Fit(now) == Chosen && !p.paced(&[NumRates]int64{1, 1, 1, 1}, "")
+	return p.running < p.slots() && p.Backend.Weight > 0 && p.Fit(now) == Chosen && !(p.rated && p.paced(&[NumRates]int64{1, 1, 1, 1}, ""))
 }
 
 // Usable tells why the place cannot take a request now, Chosen if it can.
 func (p *Place) Usable(now time.Time, n Need) Left {
 	now = p.tick(now)
-	if left := p.FitWith(now, n.Only); left != Chosen {
-		return left
+	if !p.sound() || n.Only != "" {
+		if left := p.FitWith(now, n.Only); left != Chosen {
+			return left
+		}
 	}
 	c, kv := &p.Backend.Capacity, p.KVCapacity()
 	n.within(kv, c.PrefillTokens)
