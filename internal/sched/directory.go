@@ -8,11 +8,12 @@ import (
 )
 
 // directory finds tenants by their names. The steps of an arrival all ask for the
-// same one, so that the answer to the last question is kept.
+// same one, so that the answers to the last question are kept.
 type directory struct {
-	of    byname.Index[tenantID, tenant, tenantNames]
-	last  tenantID
-	found *tenant // of last
+	of    [sluice.NumClasses]byname.Index[sluice.TenantID, tenant, tenantNames]
+	last  sluice.TenantID
+	asked uint8                      // classes in which it was looked for
+	found [sluice.NumClasses]*tenant // of last, of those
 }
 
 type tenantID struct {
@@ -23,38 +24,41 @@ type tenantID struct {
 // tenantNames is how a directory finds tenants.
 type tenantNames struct{}
 
-func (tenantNames) Name(t *tenant) tenantID { return tenantID{t.class.index, t.id} }
+func (tenantNames) Name(t *tenant) sluice.TenantID { return t.id }
 
-func (tenantNames) Hash(seed maphash.Seed, id tenantID) uint64 {
-	const odd = 0x9e3779b97f4a7c15
-	return maphash.String(seed, string(id.tenant)) + uint64(id.class)*odd
+func (tenantNames) Hash(seed maphash.Seed, id sluice.TenantID) uint64 {
+	return maphash.String(seed, string(id))
 }
 
 // find is a tenant of a class, nil if nothing of it waits, runs or is owed.
 func (d *directory) find(id tenantID) *tenant {
-	if id != d.last {
-		d.last, d.found = id, d.of.Find(id)
+	if id.tenant != d.last {
+		d.last, d.asked = id.tenant, 0
 	}
-	return d.found
+	if bit := uint8(1) << id.class; d.asked&bit == 0 {
+		d.asked |= bit
+		d.found[id.class] = d.of[id.class].Find(id.tenant)
+	}
+	return d.found[id.class]
 }
 
 // add enters a tenant. REQUIRES: there is none of its name.
 func (d *directory) add(t *tenant) {
-	d.of.Add(t)
-	d.last, d.found = tenantNames{}.Name(t), t
+	d.of[t.class.index].Add(t)
+	d.asked = 0
 }
 
 // remove strikes a tenant out.
 func (d *directory) remove(t *tenant) {
-	d.of.Remove(t)
-	if d.found == t {
-		d.found = nil
-	}
+	d.of[t.class.index].Remove(t)
+	d.asked = 0
 }
 
 // each calls f for all tenants, in no order that matters.
 func (d *directory) each(f func(*tenant)) {
-	for t := range d.of.All() {
-		f(t)
+	for c := range d.of {
+		for t := range d.of[c].All() {
+			f(t)
+		}
 	}
 }

@@ -22,7 +22,8 @@ type seat struct {
 	lane   *lane
 	nodes  Heap[*node, byProject]
 	lines  int
-	inLane int // -1: nothing of it is ready
+	inLane int             // -1: nothing of it is ready
+	aNode  [1]entry[*node] // see own
 }
 
 // node is a project in a seat.
@@ -32,6 +33,7 @@ type node struct {
 	lines   Heap[*line, byHead]
 	all     int // lines, parked ones too
 	inSeat  int // -1: nothing of it is ready
+	aLine   [1]entry[*line]
 }
 
 // head is the item of the seat that is served next.
@@ -86,10 +88,12 @@ func (q *Queue) nodeOf(p *project, ln *lane) *node {
 	if s == nil {
 		s = take(&q.spare.seats)
 		*s = seat{tenant: p.tenant, lane: ln, nodes: s.nodes, inLane: -1}
+		s.nodes.elems = own(s.nodes.elems, s.aNode[:])
 		p.tenant.seats = append(p.tenant.seats, s)
 	}
 	n := take(&q.spare.nodes)
 	*n = node{project: p, seat: s, lines: n.lines, inSeat: -1}
+	n.lines.elems = own(n.lines.elems, n.aLine[:])
 	p.nodes = append(p.nodes, n)
 	return n
 }

@@ -92,6 +92,9 @@ type tenant struct {
 	oldest, newest *Item // of what waits, by Push
 	byLoad, byIdle int
 
+	aSeat    [1]*seat // see own
+	aProject [1]*project
+
 	served meter
 	counts Counts
 }
@@ -106,6 +109,8 @@ type project struct {
 	ready  int // nodes that are in a heap
 
 	waiting, running int
+
+	aNode [1]*node
 }
 
 // floor is where a project starts that becomes active.
@@ -179,7 +184,7 @@ func (q *Queue) tenantOf(it *Item) *project {
 	}
 	p := take(&q.spare.projects)
 	q.made++
-	*p = project{id: name, tenant: t, vt: never, order: q.made, nodes: p.nodes[:0]}
+	*p = project{id: name, tenant: t, vt: never, order: q.made, nodes: own(p.nodes, p.aNode[:])}
 	t.projects = append(t.projects, p)
 	return p
 }
@@ -188,7 +193,7 @@ func (q *Queue) newTenant(id tenantID, c *class) *tenant {
 	t := take(&q.spare.tenants)
 	q.made++
 	*t = tenant{
-		id: id.tenant, class: c, weight: 1, vt: never, order: q.made, seats: t.seats[:0], projects: t.projects[:0],
+		id: id.tenant, class: c, weight: 1, vt: never, order: q.made, seats: own(t.seats, t.aSeat[:]), projects: own(t.projects, t.aProject[:]),
 		contract: q.contractOf(id.tenant), byLoad: -1, byIdle: -1, served: q.recall(id),
 	}
 	q.tenants.add(t)
@@ -264,6 +269,16 @@ func (byIdle) Moved(t *tenant, i int)        { t.byIdle = i }
 
 // spares bounds the memory kept for tenants, flows and lanes to come, each.
 const spares = 1024
+
+// own is an empty list for what is new or used again: in the memory that it has, else
+// beside what the list is of. Most tenants, projects and seats have one of what they
+// list, and a step to a list elsewhere is a step out of the caches.
+func own[E any](list, beside []E) []E {
+	if cap(list) > 0 {
+		return list[:0]
+	}
+	return beside[:0]
+}
 
 func take[E any](from *[]*E) *E {
 	n := len(*from)
