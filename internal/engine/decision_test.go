@@ -32,7 +32,7 @@ type backlog struct {
 
 func newBacklog(tb testing.TB, tenants int) *backlog {
 	e, calls := busyEngine(decisionKeys)
-	b := &backlog{e: e, now: start, calls: calls, chance: rand.New(rand.NewPCG(1, 2))}
+	b := &backlog{e: e, now: time.Now(), calls: calls, chance: rand.New(rand.NewPCG(1, 2))}
 	policy := *calls[0].Principal.Policy
 	policy.Limits[sluice.ScopeUser] = policy.Limits[sluice.ScopeKey]
 	for i := range b.calls {

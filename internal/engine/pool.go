@@ -34,6 +34,7 @@ type pool struct {
 	shed    time.Time      // when it last had no room for a request that would have waited
 	scanned uint64         // the epoch in which the queue was last searched for requests to move
 	version uint64         // of its places: each table may bring others
+	usual   usual          // what serves most of its requests
 	meter   *demand.Meter  // of what it is asked for; of guests, nil
 	grade   *grade         // its ladder; nil if that is off
 
@@ -96,6 +97,12 @@ func (p *pool) eligible(r *request) *sched.Set {
 	}
 	*f = fit{pool: p, version: p.version, tried: len(r.tried), avoid: r.avoid, maxSpend: r.maxSpend, maxRisk: maxRisk, region: r.region, roam: r.roam}
 	ask := r.ask(p)
+	if r.plain() {
+		if set, ok := p.usual.serving(p, ask); ok {
+			f.set = set
+			return &f.set
+		}
+	}
 	for i, pl := range p.places {
 		if r.eligible(pl.Backend, &ask) == route.Chosen {
 			f.set.Add(i)
