@@ -36,6 +36,7 @@ type conn struct {
 
 	mu     sync.Mutex
 	cancel context.CancelFunc // guarded by mu: of the request that is served; nil while none is
+	busy   bool               // guarded by mu: something of a request has come, and it is not over
 	gone   bool               // guarded by mu: the client has closed its side
 	closed bool               // guarded by mu: no further request is served
 	seen   bool               // guarded by mu: it has served a request
@@ -58,7 +59,7 @@ func (c *conn) serve() {
 			_ = c.Close()
 		}
 	}()
-	for c.w > c.r && !c.half || c.fill() {
+	for (c.w > c.r && !c.half || c.fill()) && c.begin() {
 		h, n, ok := parse(c.buf[c.r:c.w])
 		if !ok || c.s.o.Find(h.path) == nil {
 			c.s.unwatch(c) // before another has the descriptor
@@ -100,9 +101,7 @@ func (c *conn) SetReadDeadline(t time.Time) error {
 func (c *conn) answer(h *head) (again bool) {
 	ctx, cancel := context.WithCancel(c.s.o.Base)
 	defer cancel()
-	if !c.begin(cancel) {
-		return false
-	}
+	c.serves(cancel)
 	defer c.end(&again)
 	if c.req.RequestURI != h.path {
 		c.req.URL, c.req.RequestURI = &url.URL{Path: h.path}, h.path
@@ -115,17 +114,21 @@ func (c *conn) answer(h *head) (again bool) {
 	return c.resp.finish()
 }
 
-// begin notes a request; false if none is served any more.
-func (c *conn) begin(cancel context.CancelFunc) bool {
+// begin notes that something of a request has come; false if none is served any more.
+func (c *conn) begin() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
-		return false
-	}
+	c.busy = !c.closed
+	return c.busy
+}
+
+// serves notes how the request that is served is ended.
+func (c *conn) serves(cancel context.CancelFunc) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.cancel = cancel; c.gone {
 		cancel()
 	}
-	return true
 }
 
 // end notes that a request is over, by a panic too: then nothing more is said, and the
@@ -138,7 +141,7 @@ func (c *conn) end(again *bool) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.cancel, c.seen = nil, true
+	c.cancel, c.busy, c.seen = nil, false, true
 	*again = *again && !c.closed && !c.gone && !c.s.lame.Load()
 }
 
@@ -153,13 +156,13 @@ func (c *conn) leave() {
 	}
 }
 
-// stop closes the connection if no request is served on it, and lets none begin. It
-// reports whether there is none. One that has only just been made is left alone, as
+// stop closes the connection if nothing of a request has come, and lets none begin. It
+// reports whether it did. One that has only just been made is left alone, as
 // what its client sends may be under way.
 func (c *conn) stop() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.cancel != nil || !c.seen && time.Since(c.since) < newGrace {
+	if c.busy || !c.seen && time.Since(c.since) < newGrace {
 		return false
 	}
 	c.closed = true

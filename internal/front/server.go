@@ -186,6 +186,7 @@ func (s *Server) Close() {
 	s.close()
 	s.mu.Lock()
 	for c := range s.conns {
+		c.leave()
 		_ = c.Conn.Close()
 	}
 	s.mu.Unlock()

@@ -378,16 +378,32 @@ func TestClose(t *testing.T) {
 	onBoth(t, func(w http.ResponseWriter, r *http.Request) {
 		io.ReadAll(r.Body)
 		began <- true
+		<-r.Context().Done()
+	}, func(t *testing.T, s *stand) {
+		s.dial().send(post("x"))
+		<-began
+		s.s.Close()
+	})
+}
+
+// A client that cannot be written to has left.
+func TestUnwritable(t *testing.T) {
+	ended := make(chan error)
+	onBoth(t, func(w http.ResponseWriter, r *http.Request) {
+		io.ReadAll(r.Body)
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(20 * time.Millisecond))
 		for {
-			if _, err := w.Write(make([]byte, writeRoom)); err != nil {
-				<-r.Context().Done() // who cannot be written to has left
+			if _, err := w.Write(make([]byte, 2*writeRoom)); err != nil {
+				<-r.Context().Done()
+				ended <- err
 				return
 			}
 		}
 	}, func(t *testing.T, s *stand) {
 		s.dial().send(post("x"))
-		<-began
-		s.s.Close()
+		if err := <-ended; !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
 	})
 }
 
