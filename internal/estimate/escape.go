@@ -1,6 +1,9 @@
 package estimate
 
-import "unicode/utf8"
+import (
+	"bytes"
+	"unicode/utf8"
+)
 
 // escape is how far WriteJSON is in an escape sequence.
 type escape struct {
@@ -34,10 +37,8 @@ func (c *Counter) WriteJSON(p []byte) {
 
 // plain is the length of p up to its first backslash.
 func plain(p []byte) int {
-	for i, b := range p {
-		if b == '\\' {
-			return i
-		}
+	if i := bytes.IndexByte(p, '\\'); i >= 0 {
+		return i
 	}
 	return len(p)
 }

@@ -111,7 +111,7 @@ func (t *turn) send(ctx context.Context, a *attempt, req *outgoing) *upstream.An
 	}
 	a.times.head = since(a.times.sent)
 	a.provider = wire.ProviderRequestID(ans.Header)
-	a.head = &Head{Status: ans.Status, Upstream: t.answered(a, ans), Grant: a.place, Queued: a.head.Queued, Dropped: req.dropped, Tier: max(t.tier, a.place.Tier), Lesser: t.lesser(a)}
+	a.head.Status, a.head.Upstream, a.head.Dropped = ans.Status, t.answered(a, ans), req.dropped
 	hints := t.hints(a, ans)
 	if ans.Status < 400 {
 		t.tell(hints)

@@ -314,8 +314,8 @@ func (m *Metrics) Output(model sluice.ModelID, expected, reported sluice.Tokens)
 		off = -off
 	}
 	label := m.models.label(string(model))
-	m.outputError.WithLabelValues(label).Add(float64(off))
-	m.outputTokens.WithLabelValues(label).Add(float64(reported))
+	m.hot.outputError.get(label).Add(float64(off))
+	m.hot.outputTokens.get(label).Add(float64(reported))
 }
 
 // Request counts one request at its end.

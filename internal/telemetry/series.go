@@ -68,6 +68,8 @@ type hot struct {
 	tokens        *family[sourced, prometheus.Counter]
 	cost          *family[sourced, prometheus.Counter]
 	estimateError *family[string, prometheus.Observer]
+	outputError   *family[string, prometheus.Counter]
+	outputTokens  *family[string, prometheus.Counter]
 }
 
 func (m *Metrics) heat() {
@@ -85,5 +87,7 @@ func (m *Metrics) heat() {
 		}),
 		cost:          newFamily(func(k sourced) prometheus.Counter { return m.cost.WithLabelValues(k.model, k.source.String()) }),
 		estimateError: newFamily(func(k string) prometheus.Observer { return m.estimateError.WithLabelValues(k) }),
+		outputError:   newFamily(func(k string) prometheus.Counter { return m.outputError.WithLabelValues(k) }),
+		outputTokens:  newFamily(func(k string) prometheus.Counter { return m.outputTokens.WithLabelValues(k) }),
 	}
 }
