@@ -101,7 +101,7 @@ func bothEngines(t *testing.T, run func(t *testing.T, dsn string)) {
 // What was in one table is, in two, what it was, and what comes again is known.
 func TestKindsOfOldEntries(t *testing.T) {
 	bothEngines(t, func(t *testing.T, dsn string) {
-		es := manyKinds(300)
+		es := manyKinds(60)
 		old := schemaBefore(t, dsn, 15)
 		insert := insertSQL("entries", entryColumns, 1)
 		for i := range es {
@@ -117,7 +117,7 @@ func TestKindsOfOldEntries(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer db.Close()
-		more := manyKinds(400)
+		more := manyKinds(90)
 		if err := db.Append(t.Context(), more); err != nil {
 			t.Fatal(err)
 		}
@@ -134,8 +134,8 @@ func TestKindsOfOldEntries(t *testing.T) {
 				t.Fatalf("entry %d (-want +got):\n%s", i, d)
 			}
 		}
-		if n := countOf(t, db, "SELECT COUNT(*) FROM entries"); n != 400 {
-			t.Errorf("%d entries, want 400", n)
+		if n := countOf(t, db, "SELECT COUNT(*) FROM entries"); n != len(more) {
+			t.Errorf("%d entries, want %d", n, len(more))
 		}
 	})
 }
@@ -157,17 +157,17 @@ func TestKindsAreKeptOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer db.Close()
-		es := manyKinds(300)
+		es := manyKinds(80)
 		want := map[kind]bool{}
 		for i := range es {
 			want[kindOf(&es[i])] = true
 		}
-		for _, part := range [][]ledger.Entry{es[:100], es[50:60], es[100:], es} {
+		for _, part := range [][]ledger.Entry{es[:40], es[20:30], es[40:], es} {
 			if err := db.Append(t.Context(), part); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if n := countOf(t, db, "SELECT COUNT(*) FROM entry_kinds"); n != len(want) || n < 100 {
+		if n := countOf(t, db, "SELECT COUNT(*) FROM entry_kinds"); n != len(want) || n < 40 {
 			t.Errorf("%d kinds, want %d", n, len(want))
 		}
 		for _, q := range []string{"DELETE FROM entry_kinds", "DELETE FROM entry_rows", "UPDATE meta SET value = 0 WHERE name = 'entry_kind'"} {
@@ -193,7 +193,14 @@ func TestEntriesAreFoundByAnIndex(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer db.Close()
-		if err := db.Append(t.Context(), manyKinds(6000)); err != nil {
+		few := manyKinds(20)
+		es := make([]ledger.Entry, 4000)
+		for i := range es {
+			es[i] = few[i%len(few)]
+			es[i].Tenant = sluice.TenantID(fmt.Sprint("tenant-", i%40))
+			es[i].Request, es[i].At = sluice.RequestID(fmt.Sprintf("req_%06d", i)), es[i].At.Add(time.Duration(i)*time.Second)
+		}
+		if err := db.Append(t.Context(), es); err != nil {
 			t.Fatal(err)
 		}
 		for _, table := range []string{"entry_rows", "entry_kinds"} {
@@ -208,7 +215,7 @@ func TestEntriesAreFoundByAnIndex(t *testing.T) {
 			args         []any
 		}{
 			{"SELECT " + columns + " FROM entries WHERE request_id = $1 ORDER BY attempt", pkey, []any{"req_000001"}},
-			{recentSQL(columns, " WHERE tenant = $1 AND final = 1 AND shadow_of = '' AND model = 'large' AND at_us >= $2", 50), "entries_tenant_at", []any{"acme", 0}},
+			{recentSQL(columns, " WHERE tenant = $1 AND final = 1 AND shadow_of = '' AND model = 'large' AND at_us >= $2", 50), "entries_tenant_at", []any{"tenant-7", 0}},
 			{recentSQL(columns, " WHERE final = 1 AND shadow_of = '' AND outcome <> $1 AND at_us >= $2", 50), "entries_at", []any{"failed", 0}},
 			{"SELECT " + columns + " FROM entries WHERE shadow_of = $1 AND shadow_of <> '' ORDER BY pool, request_id", "entries_shadow_of", []any{"req_000009"}},
 			{"SELECT e.request_id FROM entry_rows e WHERE e.request_id = $1", pkey, []any{"req_000001"}},
