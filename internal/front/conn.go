@@ -15,6 +15,7 @@ const (
 	readRoom  = 4 << 10   // bytes of a request that are read ahead, and so of a plain head
 	restRead  = 256 << 10 // bytes of a body that are read when its handler has not
 	restWait  = 10 * time.Second
+	maxBlank  = 2                      // empty lines behind a body that are passed over, as net/http does
 	lastWords = 500 * time.Millisecond // that a client has to read the answer after which its connection is closed
 )
 
@@ -26,7 +27,8 @@ type conn struct {
 	armed time.Time // the read deadline in force; zero is none
 	buf   []byte    // buf[r:w] has been read and not taken
 	r, w  int
-	half  bool         // that is the first byte of a request
+	half  bool         // that is not all that is needed to judge it
+	blank int          // empty lines that may stand before the next request
 	req   http.Request // what all requests on it have in common
 	body  body
 	resp  Response
@@ -59,13 +61,17 @@ func (c *conn) serve() {
 			_ = c.Close()
 		}
 	}()
-	for (c.w > c.r && !c.half || c.fill()) && c.begin() {
+	for c.w > c.r && !c.half || c.fill() {
+		if c.empty() {
+			continue
+		}
+		if !c.begin() {
+			return
+		}
 		h, n, ok := parse(c.buf[c.r:c.w])
 		if !ok || c.s.o.Find(h.path) == nil {
-			c.s.unwatch(c) // before another has the descriptor
 			handed = true
-			_ = c.SetReadDeadline(time.Time{})
-			c.s.rest.give(c.Conn, c.buf[c.r:c.w])
+			c.hand()
 			return
 		}
 		c.r += n
@@ -73,6 +79,33 @@ func (c *conn) serve() {
 			return
 		}
 	}
+}
+
+// hand gives the connection to net/http, as it was before any answer.
+func (c *conn) hand() {
+	c.s.unwatch(c) // before another has the descriptor
+	_ = c.SetReadDeadline(time.Time{})
+	if !c.resp.until.IsZero() { // net/http lifts no deadline that it has not set
+		_ = c.resp.SetWriteDeadline(time.Time{})
+	}
+	c.s.rest.give(c.Conn, c.buf[c.r:c.w])
+}
+
+// empty passes over an empty line that a client has put behind a body (RFC 9112 §2.2).
+// It reports whether there is more to wait for, or to look at, before a request.
+func (c *conn) empty() bool {
+	switch {
+	case c.blank == 0 || c.buf[c.r] != '\r':
+		return false
+	case c.w-c.r == 1:
+		c.half = true
+	case c.buf[c.r+1] != '\n':
+		return false
+	default:
+		c.blank--
+		c.r += 2
+	}
+	return true
 }
 
 // fill waits for a request, or for the rest of it where a listener has heard a byte.
@@ -142,6 +175,7 @@ func (c *conn) end(again *bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.cancel, c.busy, c.seen = nil, false, true
+	c.blank = maxBlank
 	*again = *again && !c.closed && !c.gone && !c.s.lame.Load()
 }
 
