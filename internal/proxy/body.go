@@ -32,7 +32,7 @@ func (c *call) read() ([]byte, error) {
 	} else {
 		in := &paced{c: c, start: time.Now(), from: c.r.Body}
 		body, err = c.readWhole(in, declared)
-		in.stop()
+		in.end(err == nil)
 	}
 	switch {
 	case err == nil:
@@ -163,5 +163,15 @@ func (p *paced) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// stop lifts the deadline, which would else end the watch on the connection.
-func (p *paced) stop() { p.c.sink.rc.SetReadDeadline(time.Time{}) }
+// end lifts the deadline of a body that has been read, which would else end the watch on
+// the connection. What is left of another net/http reads, and waits for: not for long.
+func (p *paced) end(whole bool) {
+	var until time.Time
+	if !whole {
+		until = time.Now().Add(p.c.p.o.BodyGrace)
+		if !p.until.IsZero() && p.until.Before(until) {
+			until = p.until
+		}
+	}
+	p.c.sink.rc.SetReadDeadline(until)
+}

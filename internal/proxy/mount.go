@@ -101,17 +101,18 @@ func (c *call) serveMount(m *Mount) {
 	in, out := c.mountBody(m.MaxBody), &answer{c: c}
 	c.r.Body = in
 	err = m.Serve(out, c.r, by)
+	if !in.ended { // what is left of the body nobody reads
+		in.end(false)
+	}
 	if err == nil {
-		in.stop()
 		out.end()
 		return
 	}
 	if in.failed != nil {
 		err = in.failed
 	}
-	if !in.ended { // what is left of the body nobody reads
+	if !in.ended {
 		c.w.Header().Set("Connection", "close")
-		c.sink.rc.SetReadDeadline(time.Now().Add(c.p.o.BodyGrace))
 	}
 	c.reject(err) // which aborts an answer that has begun
 }
@@ -217,6 +218,7 @@ func (b *mountBody) Read(p []byte) (int, error) {
 		return int(b.left), b.failed
 	case err == io.EOF:
 		b.ended = true
+		b.end(true)
 		return n, err
 	case err != nil:
 		b.failed = b.c.unread(err)

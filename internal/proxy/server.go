@@ -26,7 +26,7 @@ const (
 // which would cut long bodies: both have deadlines that move on.
 func (p *Proxy) newServer(h http.Handler) *http.Server {
 	return &http.Server{
-		Handler:           h,
+		Handler:           p.impatient(h),
 		ReadHeaderTimeout: readHeaderTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
@@ -35,6 +35,17 @@ func (p *Proxy) newServer(h http.Handler) *http.Server {
 		ConnContext:       connContext,
 		ErrorLog:          log.New(io.Discard, "", 0), // malformed requests of strangers are no news
 	}
+}
+
+// impatient bounds how long a body is waited for that no handler reads: net/http reads
+// what is left of it, and sets no time to that. Who reads it moves the deadline on.
+func (p *Proxy) impatient(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if own := lineOf(w, r); r.ContentLength != 0 && own != nil && !own.Whole() {
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(p.o.BodyGrace))
+		}
+		h.ServeHTTP(w, r)
+	})
 }
 
 // newFront is what serves requests that are plain, and hands the others to the server.
