@@ -48,7 +48,10 @@ func newConn(s *Server, c net.Conn) *conn {
 	k := &conn{Conn: c, s: s, buf: make([]byte, readRoom), since: time.Now()}
 	k.resp.c, k.resp.header = k, make(http.Header)
 	k.body.c = k
-	k.req = http.Request{Method: method, Proto: version[1:], ProtoMajor: 1, ProtoMinor: 1, Body: &k.body, RemoteAddr: c.RemoteAddr().String()}
+	k.req = http.Request{Method: method, Proto: version[1:], ProtoMajor: 1, ProtoMinor: 1, Body: &k.body}
+	if far := c.RemoteAddr(); far != nil { // else it was reset before it was accepted
+		k.req.RemoteAddr = far.String()
+	}
 	return k
 }
 
@@ -176,7 +179,7 @@ func (c *conn) end(again *bool) {
 	defer c.mu.Unlock()
 	c.cancel, c.busy, c.seen = nil, false, true
 	c.blank = maxBlank
-	*again = *again && !c.closed && !c.gone && !c.s.lame.Load()
+	*again = *again && !c.closed && !c.s.lame.Load()
 }
 
 // leave ends the request that is served: its client has left. It may be called on any

@@ -1,13 +1,17 @@
 package front
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // Of many clients that come and go at once, each tells of itself alone: descriptors
@@ -75,4 +79,46 @@ func TestManyLeave(t *testing.T) {
 		}
 		all.Wait()
 	})
+}
+
+// A client that has said all and closes its side still hears each answer that does not
+// mind, as by net/http.
+func TestHalfClosed(t *testing.T) {
+	onBoth(t, echo, func(t *testing.T, s *stand) {
+		for range 50 {
+			c := s.dial().send(post("one") + post("two") + "GET /here HTTP/1.1\r\nHost: x\r\n\r\n" + post("three"))
+			_ = c.CloseWrite()
+			c.wants("one")
+			c.wants("two")
+			c.wants(`net/http: GET /here ""`)
+			c.wants(`net/http: POST /here "three"`)
+			c.ends()
+		}
+	})
+}
+
+// nobody is a connection that was reset before it was accepted, as some systems show it.
+type nobody struct{ net.Conn }
+
+func (nobody) RemoteAddr() net.Addr { return nil }
+
+// A connection without a far end is served, or ends, like any.
+func TestNobody(t *testing.T) {
+	here, there := net.Pipe()
+	l := single{make(chan net.Conn, 1)}
+	l.conns <- nobody{there}
+	s := New(Options{
+		Base: t.Context(), Idle: time.Minute, Find: func(string) http.Handler { return http.HandlerFunc(echo) },
+		Rest: func(l net.Listener) error { _, err := l.Accept(); return err },
+	})
+	served := make(chan error)
+	go func() { served <- s.Serve(l) }()
+	go io.WriteString(here, post("x"))
+	if resp, err := http.ReadResponse(bufio.NewReader(here), nil); err != nil || resp.StatusCode != http.StatusOK {
+		t.Errorf("got %v, %v", resp, err)
+	}
+	here.Close()
+	if err := errors.Join(s.Shutdown(t.Context()), <-served); err != nil {
+		t.Error(err)
+	}
 }
