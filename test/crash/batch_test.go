@@ -24,10 +24,12 @@ import (
 // TestBatchKilled kills the gateway again and again while it works at a batch: nothing of
 // the batch is lost and nothing is answered twice. Every call of the provider's is in the
 // ledger; of each line one is the tenant's, and the others say that they were voided.
-// SLUICE_CRASH_LINES is how many lines the batch has (100), of which a few are
-// refused.
+// SLUICE_CRASH_LINES is how many lines the batch has, of which a few are refused: more
+// for each kill (64) than a gateway comes to before it is killed, so that the last one
+// ends the batch.
 func TestBatchKilled(t *testing.T) {
-	lines, kills := size(t, "SLUICE_CRASH_LINES", 100), max(2, size(t, "SLUICE_CRASH_ROUNDS", 10)/3)
+	kills := max(2, size(t, "SLUICE_CRASH_ROUNDS", 10)/3)
+	lines := size(t, "SLUICE_CRASH_LINES", 64*kills)
 	rnd := rand.New(rand.NewPCG(uint64(size(t, "SLUICE_CRASH_SEED", 1)), 0))
 	p := newProvider(t)
 	p.Play("sim-small", fakellm.Rule{Fault: "first=100ms"})

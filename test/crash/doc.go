@@ -15,7 +15,7 @@
 // no switch for that.
 //
 // SLUICE_CRASH_ROUNDS is how often each loop kills (10), SLUICE_CRASH_HOLDS how many
-// holds are open (100,000), SLUICE_CRASH_LINES how many lines its batch has (100),
+// holds are open (100,000), SLUICE_CRASH_LINES how many lines its batch has (64 for each kill),
 // SLUICE_CRASH_SEED makes a run's choices those of
 // another.
 package crash
