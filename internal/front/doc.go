@@ -29,7 +29,8 @@
 //
 // # Invariants
 //
-//   - Of a request that is handed over nothing has been consumed.
+//   - Of a request that is handed over nothing has been consumed, but an empty line
+//     before it, which net/http would take behind a request of its own alone.
 //   - An answer's framing is this package's: a declared length is kept, or the
 //     connection is closed; without one the answer is in chunks. No header of a
 //     handler breaks a line.
@@ -41,7 +42,8 @@
 // A connection that waits for a request does so for Options.Idle, and at most a
 // quarter longer: the deadline is moved on only when it has come closer than that,
 // not with each request. Those of body and answer are the handler's; what it
-// leaves of the write deadline stays in force, see [Response.WriteUntil].
+// leaves of the write deadline stays in force, see [Response.WriteUntil], until the
+// connection goes to net/http, which lifts none that it has not set.
 //
 // # Ownership and concurrency
 //
