@@ -137,3 +137,23 @@ func TestMount(t *testing.T) {
 type neverEnds struct{}
 
 func (neverEnds) Read(p []byte) (int, error) { return len(p), nil }
+
+// What is done with a body that has been read may take longer than its time to come,
+// though its end has been looked for twice.
+func TestMountAfterItsBody(t *testing.T) {
+	slow := Mount{Pattern: "POST /v1/slow", Operation: "slow", Serve: func(w http.ResponseWriter, r *http.Request, _ Caller) error {
+		if _, err := io.ReadAll(r.Body); err != nil {
+			return err
+		}
+		if _, err := r.Body.Read(make([]byte, 1)); err != io.EOF {
+			return err
+		}
+		time.Sleep(4 * DefaultBodyGrace)
+		return r.Context().Err()
+	}}
+	inBubble(t, setup{options: func(o *Options) { o.Mounts = []Mount{slow} }}, func(t *testing.T, r *rig) {
+		if g := r.do(ask{path: "/v1/slow", body: strings.Repeat("x", 100_000)}); g.status != http.StatusOK || g.err != nil {
+			t.Errorf("got %d %s %v", g.status, g.body, g.err)
+		}
+	})
+}
