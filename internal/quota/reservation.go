@@ -154,7 +154,7 @@ func (r *Reservation) take(n int, a *Account, need *Amounts, in bool) {
 	rates, counters := a.terms.rates[:len(held)], a.counters[:len(held)]
 	for i := range held {
 		l, c, h := &rates[i], &counters[i], &held[i]
-		d := l.Dimension % sluice.NumDimensions
+		d := l.Dimension % sluice.NumDimensions // as the compiler cannot know: it need not look whether it is in range
 		if !in && (l.how == byBucket || l.how == inFlight) {
 			*h = hold{mark: untaken}
 			continue
