@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"sluice/internal/wire"
 )
 
 // answerHead is the head of an answer.
@@ -64,7 +66,7 @@ func plainHead(have []byte) (h answerHead, n int, ok bool) {
 		line, rest, _ = strings.Cut(rest, "\r\n")
 		name, value, found := strings.Cut(line, ":")
 		value = strings.Trim(value, " \t")
-		if !found || !validName(name) || !validValue(value) {
+		if !found || !wire.ValidName(name) || !wire.ValidValue(value) {
 			return h, 0, false
 		}
 		name = http.CanonicalHeaderKey(name)
@@ -95,7 +97,7 @@ func plainHead(have []byte) (h answerHead, n int, ok bool) {
 func plainStatus(line string) (status int, ok bool) {
 	const version = "HTTP/1.1 "
 	code, found := strings.CutPrefix(line, version)
-	if !found || len(code) < 3 || len(code) > 3 && code[3] != ' ' || !validValue(code) {
+	if !found || len(code) < 3 || len(code) > 3 && code[3] != ' ' || !wire.ValidValue(code) {
 		return 0, false
 	}
 	for _, c := range []byte(code[:3]) {

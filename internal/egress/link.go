@@ -99,28 +99,3 @@ func (b *bounded) Read(p []byte) (int, error) {
 	}
 	return n, err
 }
-
-// validName and validValue are RFC 9110 §5: what else stands in a header could be
-// read as another one.
-func validName(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c <= ' ' || c >= 0x7f || separator[c] {
-			return false
-		}
-	}
-	return s != ""
-}
-
-var separator = [128]bool{
-	'(': true, ')': true, '<': true, '>': true, '@': true, ',': true, ';': true, ':': true, '\\': true, '"': true,
-	'/': true, '[': true, ']': true, '?': true, '=': true, '{': true, '}': true,
-}
-
-func validValue(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' && c != '\t' || c == 0x7f {
-			return false
-		}
-	}
-	return true
-}

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strconv"
 	"sync/atomic"
+
+	"sluice/internal/wire"
 )
 
 // ClearRequest is one request. Nothing of it is changed.
@@ -45,7 +47,7 @@ func appendHead(b []byte, r *ClearRequest, size int) ([]byte, error) {
 	b = append(strconv.AppendInt(b, int64(size), 10), "\r\n"...)
 	for name, values := range r.Header {
 		for _, v := range values {
-			if !validName(name) || !validValue(v) {
+			if !wire.ValidName(name) || !wire.ValidValue(v) {
 				return b, fmt.Errorf("header %q has a name or a value that HTTP does not allow", name)
 			}
 			b = append(append(append(append(b, name...), ": "...), v...), "\r\n"...)

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"sluice/internal/wire"
 )
 
 // maxLength bounds what a plain head may declare, so that no sum overflows.
@@ -56,7 +58,7 @@ func (h *head) lines(rest string) bool {
 		line, rest, _ = strings.Cut(rest, "\r\n")
 		name, value, found := strings.Cut(line, ":")
 		value = strings.Trim(value, " \t")
-		if !found || !validName(name) || !validValue(value) {
+		if !found || !wire.ValidName(name) || !wire.ValidValue(value) {
 			return false
 		}
 		name = http.CanonicalHeaderKey(name)
@@ -121,24 +123,4 @@ func plainLength(s string) (int64, bool) {
 	}
 	n, err := strconv.ParseInt(s, 10, 64)
 	return n, err == nil && n < maxLength
-}
-
-// validName is a token of RFC 9110 §5.6.2, and validValue what may stand in a field
-// (§5.5): what else stands in a header could be read as another one.
-func validName(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; !alphanumeric(c) && strings.IndexByte("-_!#$%&'*+.^`|~", c) < 0 {
-			return false
-		}
-	}
-	return s != ""
-}
-
-func validValue(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' && c != '\t' || c == 0x7f {
-			return false
-		}
-	}
-	return true
 }

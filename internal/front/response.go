@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"sluice/internal/wire"
 )
 
 // writeRoom is how much of an answer is collected before it is written, in bytes.
@@ -83,7 +85,7 @@ func (w *Response) WriteHeader(status int) {
 	b = append(strconv.AppendInt(b, int64(status), 10), ' ')
 	b = append(append(b, http.StatusText(status)...), "\r\n"...)
 	for name, values := range h {
-		if name == "Connection" || name == "Transfer-Encoding" || !validName(name) {
+		if name == "Connection" || name == "Transfer-Encoding" || !wire.ValidName(name) {
 			continue
 		}
 		for _, v := range values {

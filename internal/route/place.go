@@ -167,11 +167,7 @@ func (p *Place) KVCapacity() sluice.Tokens {
 func (p *Place) Levels(now time.Time) (all, used sched.Amounts) {
 	now = p.tick(now)
 	all = sched.Amounts{p.slots(), int64(p.KVCapacity()), int64(p.Backend.Capacity.PrefillTokens)}
-	used = sched.Amounts{p.running, int64(p.kv), int64(p.prefill)}
-	if p.load.KVPermille > 0 {
-		used[sched.KV] = int64(p.KVUsed(now))
-	}
-	return all, used
+	return all, sched.Amounts{p.running, int64(p.KVUsed(now)), int64(p.prefill)}
 }
 
 // Open reports whether the place has a slot and is fit to be used, whatever the
