@@ -187,16 +187,28 @@ func cuts(s string, step int) (all [][]string) {
 	return all
 }
 
+// onBoth has a proxy that is served as always and, beside, by net/http alone: both says
+// the same to each and returns what is heard.
+func onBoth(t *testing.T, f func(t *testing.T, both func(parts []string, half bool) (plain, by string))) {
+	inBubble(t, setup{options: func(o *Options) { o.Run = short }}, func(t *testing.T, r *rig) {
+		other := newDoor(r.net.Listen("other:80"), 0)
+		ended := make(chan error)
+		go func() { ended <- r.proxy.server.Serve(guards{other}) }()
+		f(t, func(parts []string, half bool) (plain, by string) {
+			return r.script(t, "gateway:80", parts, half), r.script(t, "other:80", parts, half)
+		})
+		other.Close()
+		<-ended
+	})
+}
+
 // Whoever serves a request, its client hears the same, however it is written.
 func TestPlainAsOther(t *testing.T) {
 	step := 97
 	if s := os.Getenv("SLUICE_PLAIN_STEP"); s != "" {
 		step, _ = strconv.Atoi(s)
 	}
-	inBubble(t, setup{options: func(o *Options) { o.Run = short }}, func(t *testing.T, r *rig) {
-		other := newDoor(r.net.Listen("other:80"), 0)
-		ended := make(chan error)
-		go func() { ended <- r.proxy.server.Serve(guards{other}) }()
+	onBoth(t, func(t *testing.T, both func([]string, bool) (plain, by string)) {
 		said, n := conversations(), 0
 		for _, name := range slices.Sorted(maps.Keys(said)) {
 			for _, parts := range cuts(said[name], step) {
@@ -205,7 +217,7 @@ func TestPlainAsOther(t *testing.T) {
 						continue
 					}
 					n++
-					plain, by := r.script(t, "gateway:80", parts, half), r.script(t, "other:80", parts, half)
+					plain, by := both(parts, half)
 					if plain != by {
 						t.Errorf("%s, %d parts, the first of %d, half %v:\n%s\nby net/http:\n%s", name, len(parts), len(parts[0]), half, plain, by)
 					}
@@ -213,8 +225,6 @@ func TestPlainAsOther(t *testing.T) {
 			}
 		}
 		t.Logf("%d scripts of %d conversations", n, len(said))
-		other.Close()
-		<-ended
 	})
 }
 
