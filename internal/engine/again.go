@@ -83,12 +83,12 @@ func (e *Engine) deny(now time.Time, r *request) {
 	r.pool.queue.Remove(&r.item, sched.Rejected)
 	e.leaves(r)
 	e.answers.grants = append(e.answers.grants, Grant{
-		ID: r.call.ID, Attempt: r.attempt, Pool: r.pool.id, Queued: now.Sub(r.since), Denied: why,
+		ID: r.call.ID, Attempt: r.attempt, Pool: r.pool.id, Queued: now.Sub(r.item.Since), Denied: why,
 		Err:    &sluice.Error{Kind: sluice.KindOverloaded, Reason: sluice.NoBackend, Msg: "no further attempt: " + string(why)},
 		Limits: e.book.Limits(now, &r.res, nil),
 	})
 	r.phase = idle
-	e.watch(r, now)
+	e.watch(r)
 }
 
 // turnedAway counts a request that got no place, for the view, and notes that the

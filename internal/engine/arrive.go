@@ -240,8 +240,7 @@ func (e *Engine) firstOffers(r *request, m *route.Model, joined *pool) []*price.
 func (e *Engine) enqueue(now time.Time, r *request, p *pool) {
 	r.pool, r.phase = p, waiting
 	r.maxWait = e.maxWaitOf(&r.call, p)
-	r.item.Since = r.since
-	r.item.Deadline = r.since.Add(r.maxWait)
+	r.item.Deadline = r.item.Since.Add(r.maxWait)
 	e.push(r, p)
 }
 

@@ -13,28 +13,28 @@ func (e *Engine) Progress(now time.Time, id sluice.RequestID, u sluice.Usage) Di
 	now = e.tick(now)
 	r := e.requests.Find(id)
 	if r != nil && r.phase == idle && r.left > 0 {
-		r.expires = now.Add(e.ttl(r))
+		r.expires = e.ns + int64(e.ttl(r))
 		return Directive{}
 	}
 	if r == nil || r.phase != running {
 		return Directive{Stop: true}
 	}
-	r.expires = now.Add(e.ttl(r))
+	r.expires = e.ns + int64(e.ttl(r))
 	if r.call.Free { // nothing is generated for it
 		return Directive{}
 	}
 	e.correct(now, r, u, false)
-	r.place.Progressed(now, &r.taken, u.OutputTotal(), r.call.Choices)
+	r.place.Progressed(now, r.taken, u.OutputTotal(), r.call.Choices)
 	if !r.begun && r.call.Streaming {
 		r.begun = true
 		if r.call.Shadow == nil { // what is learned of requests is as if there were no copies
-			r.pool.base().latency.Observe(now.Sub(r.started))
+			r.pool.base().latency.Observe(time.Duration(e.ns - r.started))
 		}
 	}
 	if r.taken.Prefill == 0 {
 		return Directive{}
 	}
-	r.place.Answered(&r.taken)
+	r.place.Answered(r.taken)
 	r.pool.queue.Answered(&r.item)
 	return Directive{Advance: true}
 }
@@ -54,7 +54,7 @@ func (e *Engine) Leave(now time.Time, id sluice.RequestID, u sluice.Usage, d tim
 	r.taken.Spent(u, sluice.ClientGone)
 	e.free(now, r, route.Ending{Why: sluice.ClientGone})
 	r.phase, r.left = idle, d
-	e.watch(r, now)
+	e.watch(r)
 	return true
 }
 
@@ -83,11 +83,11 @@ func (e *Engine) AttemptEnded(now time.Time, id sluice.RequestID, res Result) Ne
 			return Next{Step: Fail, Denied: route.DeniedCause}
 		}
 		r = other // of which it was an attempt
-		r.expires = now.Add(e.ttl(r))
+		r.expires = e.ns + int64(e.ttl(r))
 	} else {
 		e.post(now, r, res)
 		r.phase = idle
-		e.watch(r, now)
+		e.watch(r)
 	}
 	if !res.Credential || r.call.Pin != nil || !pl.OtherKey(now, key) {
 		r.tried = append(r.tried, failed.ID)
@@ -109,7 +109,7 @@ func (e *Engine) AttemptEnded(now time.Time, id sluice.RequestID, res Result) Ne
 		return Next{Step: Fail, Denied: why, Err: err}
 	}
 	e.unwatch(r)
-	r.since = now
+	r.item.Since = now
 	e.enqueue(now, r, to)
 	return Next{Step: Queue}
 }
@@ -137,9 +137,10 @@ func (e *Engine) free(now time.Time, r *request, end route.Ending) {
 	if r.call.Shadow != nil && r.pool.asked() { // what copies do to a backend keeps no request from it
 		end = route.Ending{Why: sluice.Displaced}
 	}
-	changed := pl.Ended(now, &r.taken, end)
-	pl.Give(r.taken)
-	r.place, r.taken, r.cached = nil, route.Taken{}, 0
+	changed := pl.Ended(now, r.taken, end)
+	pl.Give(*r.taken)
+	e.takens = append(e.takens, r.taken)
+	r.place, r.taken, r.cached = nil, nil, 0
 	e.running--
 	if changed {
 		e.healthChanged(now)
@@ -154,7 +155,7 @@ func (e *Engine) free(now time.Time, r *request, end route.Ending) {
 	if r.call.Shadow != nil {
 		r.pool.dropCopy(r)
 	} else {
-		r.pool.queue.End(&r.item, now.Sub(r.started))
+		r.pool.queue.End(&r.item, time.Duration(e.ns-r.started))
 	}
 	e.book.ReturnGauges(&r.res)
 	for _, p := range e.queues {

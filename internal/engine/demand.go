@@ -9,11 +9,20 @@ import (
 	"sluice/internal/sched"
 )
 
-// asked is what a request is counted as of what is offered to its pool. counted says
-// that it is, and has not left the queue.
+// asked is the output bound by which a request is counted of what is offered to its
+// pool. counted says that it is, and has not left the queue.
 type asked struct {
-	work    demand.Work
+	bound   sluice.Tokens
 	counted bool
+}
+
+// asks is what the request is counted as.
+func (r *request) asks() demand.Work {
+	w := r.work(r.asked.bound)
+	return demand.Work{
+		demand.Requests: 1, demand.Input: int64(w.Input), demand.Uncached: int64(max(0, w.Input-w.CachedInput)),
+		demand.Output: int64(min(w.Output, w.OutputBound)), demand.KV: int64(w.KV()),
+	}
 }
 
 func (r *request) kind() demand.Kind {
@@ -25,12 +34,9 @@ func (r *request) kind() demand.Kind {
 
 // count adds a request to what is offered to a pool.
 func (e *Engine) count(r *request, p *pool) {
-	w := r.work(r.bound)
-	r.asked = asked{counted: true, work: demand.Work{
-		demand.Requests: 1, demand.Input: int64(w.Input), demand.Uncached: int64(max(0, w.Input-w.CachedInput)),
-		demand.Output: int64(min(w.Output, w.OutputBound)), demand.KV: int64(w.KV()),
-	}}
-	p.base().meter.Offer(e.now, r.kind(), &r.asked.work)
+	r.asked = asked{bound: r.bound, counted: true}
+	w := r.asks()
+	p.base().meter.Offer(e.now, r.kind(), &w)
 }
 
 // joined counts a request that has joined a queue, unless its flow waits there for a
@@ -46,7 +52,8 @@ func (e *Engine) joined(r *request) {
 func (e *Engine) leaves(r *request) {
 	if r.asked.counted {
 		r.asked.counted = false
-		r.pool.base().meter.Leave(e.now, r.kind(), &r.asked.work)
+		w := r.asks()
+		r.pool.base().meter.Leave(e.now, r.kind(), &w)
 	}
 }
 
@@ -55,7 +62,8 @@ func (e *Engine) leaves(r *request) {
 func (e *Engine) retracts(r *request) {
 	if r.asked.counted {
 		r.asked.counted = false
-		r.pool.base().meter.Retract(e.now, r.kind(), &r.asked.work)
+		w := r.asks()
+		r.pool.base().meter.Retract(e.now, r.kind(), &w)
 	}
 }
 
@@ -70,7 +78,7 @@ func (e *Engine) starts(r *request) {
 // found lowers what was counted by the part of the prompt that turned out to be cached
 // where the attempt went.
 func (e *Engine) found(r *request) {
-	less := demand.Work{demand.Uncached: min(r.asked.work[demand.Uncached], int64(max(0, r.cached-r.call.Work.CachedInput)))}
+	less := demand.Work{demand.Uncached: min(r.asks()[demand.Uncached], int64(max(0, r.cached-r.call.Work.CachedInput)))}
 	r.pool.base().meter.Correct(e.now, r.kind(), &less)
 }
 

@@ -80,7 +80,7 @@ func (e *Engine) NextWake() (at time.Time, ok bool) {
 		}
 	}
 	if e.expiry.Len() > 0 {
-		sooner(e.expiry.Top().check)
+		sooner(e.base.Add(time.Duration(e.expiry.Top().check)))
 	}
 	if e.ladders && (waiting || e.restless) {
 		sooner(e.looked.Add(ladderEvery))
@@ -112,7 +112,7 @@ func (e *Engine) serve(now time.Time, p *pool) (moved bool) {
 			moved = e.stay(now, r) || moved
 			continue
 		}
-		if blocked := e.book.TakeGauges(&r.res, r.need); blocked != nil {
+		if blocked := e.book.TakeGauges(&r.res, r.hold()); blocked != nil {
 			r.pool.queue.Park(it, blocked)
 			e.retracts(r)
 			continue
@@ -180,7 +180,8 @@ func (e *Engine) begin(now time.Time, r *request, i int) {
 	r.place = p.places[i]
 	a := r.asking()
 	r.cached = p.chooser.Took(i, &a)
-	r.taken = r.place.Take(now, r.needOfPlace())
+	r.taken = e.newTaken()
+	*r.taken = r.place.Take(now, r.needOfPlace())
 	r.waited()
 	r.bounded()
 	r.phase = running
@@ -196,9 +197,9 @@ func (e *Engine) begin(now time.Time, r *request, i int) {
 	default:
 		e.retries.Retried(now, r.place)
 	}
-	r.started = now
+	r.started = e.ns
 	e.running++
-	e.watch(r, now)
+	e.watch(r)
 	if s := p.base().site(r.place.Backend.Region); s != nil && !r.roam {
 		s.traffic.Began(now, r.away)
 	}
@@ -220,13 +221,13 @@ func (e *Engine) begin(now time.Time, r *request, i int) {
 		Evaluated:   evaluated,
 		Canary:      canary,
 		Away:        r.away,
-		Queued:      now.Sub(r.since),
+		Queued:      now.Sub(r.item.Since),
 		OutputBound: r.bound,
 		Clamped:     r.bound < r.call.Work.OutputBound,
 		Tier:        r.tier,
 		Felt:        r.felt,
 		Degraded:    r.clamped,
-		HeldSpend:   sluice.Nano(r.need[sluice.Spend]),
+		HeldSpend:   r.spend,
 		HeldTo:      r.heldTo,
 		Policy:      e.table.Version,
 		Candidates:  e.candidates(now, r),
@@ -336,12 +337,12 @@ func (e *Engine) endWait(r *request, err *sluice.Error) {
 	}
 	e.turnedAway(e.now, r.pool, r, err.Reason)
 	e.answers.grants = append(e.answers.grants, Grant{
-		ID: r.call.ID, Attempt: r.attempt, Pool: r.pool.id, Err: err, Queued: e.now.Sub(r.since),
+		ID: r.call.ID, Attempt: r.attempt, Pool: r.pool.id, Err: err, Queued: e.now.Sub(r.item.Since),
 		Limits: e.book.Limits(e.now, &r.res, nil), Policy: e.table.Version, Tier: r.tier, Felt: r.felt,
 	})
 	if r.attempt > 0 {
 		r.phase = idle
-		e.watch(r, e.now)
+		e.watch(r)
 		return
 	}
 	e.book.Release(e.now, &r.res)

@@ -204,8 +204,8 @@ func (e *Engine) busiest(v *View, limit int) (top []*quota.Account) {
 func (e *Engine) viewOf(now time.Time, r *request, near bool) RequestView {
 	v := RequestView{
 		ID: r.of(), Hedge: r.beside, Owner: r.call.Principal, Model: r.call.Model, Class: r.call.Class, Pool: r.pool.id, Region: r.region, Away: r.away,
-		Age: now.Sub(r.arrived), Attempt: r.attempt, Predicted: r.predicted,
-		Tier: r.tier, Work: r.work(r.bound), Cost: r.item.Cost, Needs: r.item.Need, Holds: r.need,
+		Age: time.Duration(e.ns - r.arrived), Attempt: r.attempt, Predicted: r.predicted,
+		Tier: r.tier, Work: r.work(r.bound), Cost: r.item.Cost, Needs: r.item.Need, Holds: r.hold(),
 	}
 	if r.other != nil && !r.beside {
 		v.Attempt-- // its hedge has the next number
@@ -219,17 +219,17 @@ func (e *Engine) viewOf(now time.Time, r *request, near bool) RequestView {
 	}
 	switch r.phase {
 	case waiting:
-		v.Phase, v.Waited, v.MaxWait = Waiting, now.Sub(r.since), r.maxWait
+		v.Phase, v.Waited, v.MaxWait = Waiting, now.Sub(r.item.Since), r.maxWait
 		v.Passed, v.Most, v.Gathering = r.item.Passed(), r.item.Cost, r.pool.queue.Gathering() == &r.item
 		if near {
 			v.Position, v.Wait = r.pool.queue.Place(&r.item, r.pool.running())
 			v.Lacks = e.lacks(now, r)
 		}
 	case running:
-		v.Phase, v.Backend, v.Ran, v.Inside = Running, r.place.Backend.ID, now.Sub(r.started), r.item.Inside()
-		v.Expires = r.expires.Sub(now)
+		v.Phase, v.Backend, v.Ran, v.Inside = Running, r.place.Backend.ID, time.Duration(e.ns-r.started), r.item.Inside()
+		v.Expires = time.Duration(r.expires - e.ns)
 	case idle:
-		v.Phase, v.Expires = Idle, r.expires.Sub(now)
+		v.Phase, v.Expires = Idle, time.Duration(r.expires-e.ns)
 	default:
 		v.Phase = Expired
 	}
@@ -246,7 +246,7 @@ var lackWords = [...]string{
 
 // lacks is what is in the way of a request that waits.
 func (e *Engine) lacks(now time.Time, r *request) (out []LackView) {
-	if f := e.book.GaugeRefusal(now, &r.res, r.need); f != nil {
+	if f := e.book.GaugeRefusal(now, &r.res, r.hold()); f != nil {
 		out = append(out, LackView{What: LackLimit, Refusal: f})
 	}
 	p := r.pool

@@ -52,7 +52,8 @@ type Engine struct {
 	retries route.Retries
 
 	now  time.Time // the latest moment seen
-	base time.Time // of moments in heaps
+	ns   int64     // now, in nanoseconds from base
+	base time.Time // the first moment seen, from which others are counted
 
 	pools  []*pool // by id
 	queues []*pool // of them, and of the guests of their regions
@@ -83,6 +84,7 @@ type Engine struct {
 	moves    []TierChange // for TierChanges
 
 	spare   []*request
+	takens  []*route.Taken // spare
 	figures []route.Figure // scratch, of pools
 	answers answers        // what the next Advance returns
 	told    answers        // what the last one returned
@@ -130,8 +132,20 @@ func (ids) Hash(seed maphash.Seed, id sluice.RequestID) uint64 {
 // byCheck is the order in which expiry is looked at.
 type byCheck struct{}
 
-func (byCheck) Key(r *request) (int64, uint64) { return r.due, 0 }
+func (byCheck) Key(r *request) (int64, uint64) { return r.check, 0 }
 func (byCheck) Moved(r *request, i int)        { r.index = i }
+
+// newTaken is memory for what an attempt takes. What has just ended is in the
+// processor's caches, as the request that has waited is not.
+func (e *Engine) newTaken() *route.Taken {
+	n := len(e.takens)
+	if n == 0 {
+		return &route.Taken{}
+	}
+	t := e.takens[n-1]
+	e.takens = e.takens[:n-1]
+	return t
+}
 
 // tick takes the time. An older moment than the latest is taken as the latest:
 // nothing refills, expires or comes back by a clock that steps back.
@@ -139,7 +153,10 @@ func (e *Engine) tick(now time.Time) time.Time {
 	if now.Before(e.now) {
 		return e.now
 	}
-	e.now = now
+	if e.base.IsZero() {
+		e.base = now
+	}
+	e.now, e.ns = now, int64(now.Sub(e.base))
 	return now
 }
 

@@ -75,7 +75,7 @@ func (r *request) waited() {
 	if g == nil || g.deferral.felt == nil || !r.pool.queue.Suspends(r.call.Principal.Tenant) {
 		return
 	}
-	if d := &g.deferral; d.ended.IsZero() || r.since.Before(d.ended) {
+	if d := &g.deferral; d.ended.IsZero() || r.item.Since.Before(d.ended) {
 		felt := *d.felt
 		if r.felt != nil {
 			felt.Did |= r.felt.Did

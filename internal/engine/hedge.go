@@ -100,8 +100,8 @@ func (e *Engine) newHedge(now time.Time, r *request, m *route.Model) *request {
 	h.bound, h.predicted = r.bound, r.predicted
 	h.region, h.roam = r.region, r.roam
 	h.under(m)
-	h.call.Least = r.bound                                    // its answer is not shorter
-	h.need, h.covered, h.heldTo = r.need, r.covered, r.heldTo // it is to hold as much before it runs
+	h.call.Least = r.bound                                      // its answer is not shorter
+	h.spend, h.covered, h.heldTo = r.spend, r.covered, r.heldTo // it is to hold as much before it runs
 	h.order, h.ordered = append(h.order[:0], r.order...), r.ordered
 	h.tried = append(append(h.tried[:0], r.tried...), r.place.Backend.ID)
 	h.failed = append(append(h.failed[:0], r.failed...), r.place.Backend.Domain)
@@ -153,8 +153,8 @@ func (e *Engine) startHedge(now time.Time, h, r *request) (route.Denied, *sluice
 	if err := e.reserve(now, h, e.rows, e.book.TopUp); err != nil {
 		return route.Allowed, err
 	}
-	if e.book.TakeGauges(&h.res, h.need) != nil {
-		return route.Allowed, e.refused(now, h, e.book.GaugeRefusal(now, &h.res, h.need))
+	if e.book.TakeGauges(&h.res, h.hold()) != nil {
+		return route.Allowed, e.refused(now, h, e.book.GaugeRefusal(now, &h.res, h.hold()))
 	}
 	h.weigh(p)
 	p.room = room{p: p, now: now}
@@ -190,6 +190,6 @@ func (e *Engine) part(r *request) {
 // lost notes how long an attempt that loses a race had shown nothing.
 func (e *Engine) lost(now time.Time, r *request, why sluice.Reason) {
 	if why == sluice.LostRace && r.phase == running && !r.begun {
-		r.pool.base().latency.Observe(now.Sub(r.started))
+		r.pool.base().latency.Observe(time.Duration(e.ns - r.started))
 	}
 }

@@ -54,7 +54,7 @@ func (e *Engine) spent(now time.Time, r *request, a Actual) {
 	u, before := a.Usage, r.res.Posted()
 	if a.Reason == sluice.ReasonNone && !r.call.Free {
 		out := u.OutputTotal() - sluice.Tokens(before[sluice.OutputTokens])
-		r.place.Completed(now, &r.taken, max(0, out), r.call.Choices)
+		r.place.Completed(now, r.taken, max(0, out), r.call.Choices)
 	}
 	r.taken.Spent(sluice.Usage{
 		Input:  max(0, u.InputTotal()-sluice.Tokens(before[sluice.InputTokens])),

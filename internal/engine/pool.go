@@ -269,7 +269,7 @@ func (p *pool) set(r *request) sched.Set {
 	may := p.eligible(r)
 	s := *may
 	for i, pl := range p.places {
-		if may.Has(i) && (r.dearer(pl.Backend) || r.attempt > 0 && p.retries.AllowsOn(r.since, pl) != route.Allowed) {
+		if may.Has(i) && (r.dearer(pl.Backend) || r.attempt > 0 && p.retries.AllowsOn(r.item.Since, pl) != route.Allowed) {
 			s.Drop(i)
 		}
 	}

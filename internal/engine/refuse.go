@@ -141,7 +141,7 @@ func (e *Engine) drain(now time.Time, r *request, f *quota.Refusal) time.Duratio
 		q, _ := bits.Div64(hi, lo, uint64(f.Held))
 		part = time.Duration(q)
 	}
-	return max(part, now.Sub(r.since))
+	return max(part, now.Sub(r.item.Since))
 }
 
 // unknownDrain paces callers of a pool of which nothing is known yet.
@@ -284,7 +284,7 @@ func noBackend(m sluice.ModelID) *sluice.Error {
 // of its caller's gauge, for want of a healthy backend, or because the pool is
 // busy.
 func (e *Engine) waitedTooLong(now time.Time, r *request) *sluice.Error {
-	if f := e.book.GaugeRefusal(now, &r.res, r.need); f != nil {
+	if f := e.book.GaugeRefusal(now, &r.res, r.hold()); f != nil {
 		return e.refused(now, r, f)
 	}
 	p := r.pool
@@ -297,7 +297,7 @@ func (e *Engine) waitedTooLong(now time.Time, r *request) *sluice.Error {
 	err := &sluice.Error{
 		Kind: sluice.KindOverloaded, Reason: sluice.QueueTimeout,
 		Msg:        fmt.Sprintf("no place became free in %s within %v", p.title(), r.maxWait),
-		RetryAfter: max(p.drain(now, &r.item), now.Sub(r.since)), Expected: true,
+		RetryAfter: max(p.drain(now, &r.item), now.Sub(r.item.Since)), Expected: true,
 	}
 	if p.defers(r) {
 		err.Msg = fmt.Sprintf("%s is short of capacity and lets batch wait, and this request may wait no longer than %v", p.title(), r.maxWait)

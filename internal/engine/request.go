@@ -12,80 +12,75 @@ import (
 	"sluice/internal/sched"
 )
 
-// request is one open or expired request.
+// request is one open or expired request. What its turn in the queue looks at lies
+// together: by then what has waited is in no cache, and every line of it is a miss.
 type request struct {
-	res     quota.Reservation
+	course
+	item sched.Item
+	call Call
+	res  quota.Reservation
+
 	tried   []sluice.BackendID
 	failed  []string // the failure domains in which attempts failed
 	order   []sluice.PoolID
 	figures []PoolFigure // by which order was made
-	course
 }
 
 // course is what of a request begins anew when its memory is used again.
 type course struct {
-	hash    uint64 // of its id, in the engine's index
-	call    Call
-	phase   phase
-	need    quota.Amounts // what the reservation is for
+	hash  uint64   // of its id, in the engine's index
+	other *request // that it races with: of a hedge the one it is beside, of that one its hedge
+
+	phase    phase
+	tier     ladder.Tier  // of the pool that it joined, or that did not take it
+	prefer   route.Prefer // the model's
+	shadowed Effect       // what a ladder in shadow would have done
+	sticky   bool         // the model keeps sessions together
+	hard     bool         // spend is held by bounds and never exceeded
+	away     bool         // region is not its home
+	roam     bool         // any region will do
+	declined bool         // its home, coming back, has not taken it: its turn was another's
+	avoid    bool         // the failure domains in failed are left out: another can serve it
+	billed   bool         // something was posted
+	beside   bool         // it is a hedge, which is no request of its caller's
+	hedged   bool         // it has had one
+	begun    bool         // its content has come
+	clamped  bool         // felt has lowered bound
+	partly   bool         // what keeps it out of a queue is its tenant's part of it
+
+	attempt int
 	bound   sluice.Tokens // output bound, perhaps clamped
-	covered *price.Row    // what the hold covers without a look at the price: most often there is one
-	hard    bool          // spend is held by bounds and never exceeded
 	heldTo  sluice.Tokens // output that spend is held for, where that is done in steps; else 0
-	maxWait time.Duration
+	spend   sluice.Nano   // what is held of it
+	covered *price.Row    // what that covers without a look at the price: most often there is one
+	cached  sluice.Tokens // of its input, believed to be in the place's prefix cache
+	worked  int64         // cost of attempts that have ended
 
-	pool  *pool // where it waits or runs
-	asked asked
-	item  sched.Item
+	pool  *pool        // where it waits or runs
 	place *route.Place // where it runs
-	taken route.Taken  // what it takes of the place
+	taken *route.Taken // what it takes of the place
+	asked asked
 	fit   fit
-
-	cached sluice.Tokens // of its input, believed to be in the place's prefix cache
 
 	table    *route.Table                  // in which model was looked up
 	model    *route.Model                  // nil if the table has none
-	ordered  *route.Model                  // whose first pools order has; nil if there was no need
 	maxSpend sluice.Nano                   // the model's MaxSpend
 	risks    map[sluice.PoolID]sluice.Risk // the model's MaxRisk
+	region   string                        // in which it is to be served, of a model with a locality
+	felt     *Felt                         // of the ladder that tier is of; nil if it was on the ground
+	lessened lessened                      // by how much that has lowered bound, until the request has a place
 
-	prefer route.Prefer // the model's
-	sticky bool         // the model keeps sessions together
+	arrived int64 // in nanoseconds from the engine's base, as all that follow
+	started int64 // this attempt
+	expires int64
+	check   int64 // when expires is looked at: never later than expires
+	index   int   // in the heap of expiry or of expired
 
-	attempt int
-	worked  int64  // cost of attempts that have ended
-	region  string // in which it is to be served, of a model with a locality
-	away    bool   // that is not its home
-	roam    bool   // any will do
-	// declined is whether its home, coming back, has not taken it: its turn was another's.
-	declined bool
-	avoid    bool // the failure domains in failed are left out: another can serve it
-	billed   bool // something was posted
-
-	other  *request // that it races with: of a hedge the one it is beside, of that one its hedge
-	beside bool     // it is a hedge, which is no request of its caller's
-	hedged bool     // it has had one
-	begun  bool     // its content has come
-
-	left time.Duration // its client has, and its backend may go on for as long; else 0
-
+	ordered   *route.Model  // whose first pools order has; nil if there was no need
+	lesser    declined      // the first pool whose ladder did not take it, while it has none
+	maxWait   time.Duration // in a queue
 	predicted time.Duration // wait, at arrival
-
-	tier     ladder.Tier // of the pool that it joined, or that did not take it
-	felt     *Felt       // of that ladder; nil if it was on the ground
-	clamped  bool        // that has lowered bound
-	lessened lessened    // by how much, until the request has a place
-	lesser   declined    // the first pool whose ladder did not take it, while it has none
-	shadowed Effect      // what a ladder in shadow would have done
-	partly   bool        // what keeps it out of a queue is its tenant's part of it
-
-	arrived time.Time
-	since   time.Time // of this wait
-	started time.Time // of this attempt
-	expires time.Time
-	check   time.Time // when expires is looked at: never later than expires
-	due     int64     // check in nanoseconds from the engine's base
-	index   int       // in the heap of expiry or of expired
+	left      time.Duration // its client has, and its backend may go on for as long; else 0
 }
 
 // phase is what an open request does. Every request leaves by drop, once.
@@ -109,7 +104,7 @@ func (e *Engine) newRequest(now time.Time, c *Call) *request {
 	} else {
 		r = &request{}
 	}
-	r.call, r.arrived, r.since = *c, now, now
+	r.course, r.call, r.arrived = course{}, *c, e.ns
 	r.call.Risk = c.Principal.Policy.Raise(c.Risk)
 	if c.Free {
 		r.call.Work = sluice.Work{}
@@ -118,7 +113,7 @@ func (e *Engine) newRequest(now time.Time, c *Call) *request {
 	r.hard = c.Principal.Policy != nil && c.Principal.Policy.HardSpend
 	r.index = -1
 	r.item = sched.Item{
-		Value: r, Class: c.Class, Weight: 1, Arrived: now, Bytes: c.Bytes,
+		Value: r, Class: c.Class, Weight: 1, Arrived: now, Since: now, Bytes: c.Bytes,
 		Flow: sched.Flow{Tenant: c.Principal.Tenant, Project: c.Principal.Project, Key: c.Principal.Key, Model: c.Model},
 		Work: r.call.Work.Input + r.call.Work.OutputHold,
 	}
@@ -137,7 +132,7 @@ func (e *Engine) drop(r *request) {
 
 // reuse keeps the memory of a request that is not in the index.
 func (e *Engine) reuse(r *request) {
-	r.course, r.tried, r.failed, r.figures = course{}, r.tried[:0], r.failed[:0], r.figures[:0]
+	r.tried, r.failed, r.figures = r.tried[:0], r.failed[:0], r.figures[:0]
 	r.call.Prefix, r.call.Others = route.Prefix{}, nil
 	if len(e.spare) < spareRequests {
 		e.spare = append(e.spare, r)
@@ -279,7 +274,7 @@ func (r *request) dearer(b *route.Backend) bool {
 	if !b.StopsOnCancel {
 		bound = r.bound
 	}
-	return !r.call.Free && int64(r.price(b.Row(), bound)) > r.need[sluice.Spend]
+	return !r.call.Free && r.price(b.Row(), bound) > r.spend
 }
 
 // maxWaitOf is the longest wait of a call: its own, the policy's, the pool's or

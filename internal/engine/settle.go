@@ -57,7 +57,9 @@ func (e *Engine) Cancel(now time.Time, id sluice.RequestID, why sluice.Reason) b
 		return false
 	}
 	e.correct(now, r, sluice.Usage{}, true)
-	r.taken.Spent(sluice.Usage{}, why)
+	if r.phase == running {
+		r.taken.Spent(sluice.Usage{}, why)
+	}
 	_ = e.end(now, r, why, r.res.Posted())
 	return true
 }
@@ -80,7 +82,7 @@ func (e *Engine) end(now time.Time, r *request, why sluice.Reason, actual quota.
 	}
 	e.book.Settle(now, &r.res, actual)
 	if r.call.Shadow == nil {
-		e.learnLife(now.Sub(r.arrived))
+		e.learnLife(time.Duration(e.ns - r.arrived))
 	}
 	e.drop(r)
 	return nil
@@ -97,19 +99,10 @@ func (e *Engine) learnLife(d time.Duration) {
 }
 
 // watch puts a request under the expiry rule.
-func (e *Engine) watch(r *request, now time.Time) {
-	r.expires = now.Add(e.ttl(r))
-	e.checkAt(r, r.expires)
+func (e *Engine) watch(r *request) {
+	r.expires = e.ns + int64(e.ttl(r))
+	r.check = r.expires
 	e.expiry.Push(r)
-}
-
-// checkAt sets when the request's expiry is looked at. What the heap compares is
-// the time that passes until then, whatever the clock is set to.
-func (e *Engine) checkAt(r *request, at time.Time) {
-	if e.base.IsZero() {
-		e.base = at
-	}
-	r.check, r.due = at, int64(at.Sub(e.base))
 }
 
 // ttl is how long a request may show no activity: longer than its backend may. An
@@ -138,11 +131,11 @@ func (e *Engine) unwatch(r *request) { e.expiry.Remove(r.index) }
 func (e *Engine) sweep(now time.Time) {
 	for e.expiry.Len() > 0 {
 		r := e.expiry.Top()
-		if r.check.After(now) {
+		if r.check > e.ns {
 			return
 		}
-		if r.expires.After(now) {
-			e.checkAt(r, r.expires)
+		if r.expires > e.ns {
+			r.check = r.expires
 			e.expiry.Fix(r.index)
 			continue
 		}

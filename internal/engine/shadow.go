@@ -67,8 +67,8 @@ func (e *Engine) admitCopy(now time.Time, r *request) route.Skip {
 		}
 		return route.Skip(err.Refusal.Limit.Dimension.String())
 	}
-	if e.book.TakeGauges(&r.res, r.need) != nil {
-		return route.Skip(e.book.GaugeRefusal(now, &r.res, r.need).Limit.Dimension.String())
+	if e.book.TakeGauges(&r.res, r.hold()) != nil {
+		return route.Skip(e.book.GaugeRefusal(now, &r.res, r.hold()).Limit.Dimension.String())
 	}
 	return route.Sent
 }
@@ -143,7 +143,7 @@ func (e *Engine) yield(now time.Time, p *pool, wanted *sched.Set) bool {
 		}
 		e.free(now, r, route.Ending{Why: sluice.Displaced})
 		r.phase = idle
-		e.watch(r, now)
+		e.watch(r)
 		e.answers.grants = append(e.answers.grants, Grant{ID: r.call.ID, Attempt: r.attempt, Pool: p.id, Err: &sluice.Error{
 			Kind: sluice.KindCancelled, Reason: sluice.Displaced, Msg: "a request waited for the place of this copy",
 		}})

@@ -24,20 +24,24 @@ func (e *Engine) reserve(now time.Time, r *request, rows []*price.Row, take taki
 			return err
 		}
 	}
-	need, least := r.needs(rows, bound), r.needs(rows, min(bound, r.least()))
+	spend, floor := r.dearest(rows, bound), min(bound, r.least())
+	need, least := r.needs(bound, spend), r.needs(floor, r.dearest(rows, floor))
 	r.res.Bound(r.most(rows, bound))
 	if f := take(now, &r.res, need, least); f != nil {
 		return e.refused(now, r, f)
 	}
-	r.need, r.bound, r.covered = need, bound, nil
+	r.spend, r.bound, r.covered = spend, bound, nil
 	if len(rows) == 1 && r.spendBound(bound) == bound {
 		r.covered = rows[0]
 	}
 	return nil
 }
 
-// needs is what the request takes in every dimension with an output bound.
-func (r *request) needs(rows []*price.Row, bound sluice.Tokens) (n quota.Amounts) {
+// hold is what the reservation is for.
+func (r *request) hold() quota.Amounts { return r.needs(r.bound, r.spend) }
+
+// needs is what the request takes in every dimension with an output bound, at a price.
+func (r *request) needs(bound sluice.Tokens, spend sluice.Nano) (n quota.Amounts) {
 	n[sluice.Requests] = r.requests()
 	if r.call.Free {
 		return n
@@ -47,7 +51,7 @@ func (r *request) needs(rows []*price.Row, bound sluice.Tokens) (n quota.Amounts
 	n[sluice.OutputTokens] = int64(w.OutputHold)
 	n[sluice.Concurrency] = 1
 	n[sluice.KVTokens] = int64(w.KV())
-	n[sluice.Spend] = int64(r.dearest(rows, bound))
+	n[sluice.Spend] = int64(spend)
 	n[sluice.AllTokens] = n[sluice.InputTokens] + n[sluice.OutputTokens]
 	return n
 }

@@ -98,11 +98,10 @@ func (e *Engine) Step(now time.Time, id sluice.RequestID, used, lead sluice.Toke
 
 // stepTo holds spend for an output, if there is room.
 func (e *Engine) stepTo(now time.Time, r *request, row *price.Row, output sluice.Tokens) bool {
-	need := r.need
-	need[sluice.Spend] = max(need[sluice.Spend], int64(row.HardHold(r.work(output))))
-	if !e.book.Raise(now, &r.res, sluice.Spend, need[sluice.Spend]) {
+	spend := max(r.spend, row.HardHold(r.work(output)))
+	if !e.book.Raise(now, &r.res, sluice.Spend, int64(spend)) {
 		return false
 	}
-	r.need, r.heldTo = need, output
+	r.spend, r.heldTo = spend, output
 	return true
 }
