@@ -121,9 +121,6 @@ func (q *Queue) enter(l *line) {
 		return
 	}
 	if t.ready == 0 {
-		if t.byIdle >= 0 {
-			c.idle.Remove(t.byIdle)
-		}
 		t.vt = max(t.vt, c.floor())
 		c.weights += t.weight
 	}

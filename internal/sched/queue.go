@@ -162,6 +162,9 @@ func (q *Queue) Push(it *Item) {
 	it.state, it.since, it.deadline = waits, int64(it.Since.Sub(q.base)), int64(it.Deadline.Sub(q.base))
 	p := q.tenantOf(it)
 	it.project, it.tenant = p, p.tenant
+	if t := p.tenant; t.byIdle >= 0 { // whether or not the item will compete
+		t.class.idle.Remove(t.byIdle)
+	}
 	q.count(it, +1)
 	q.counts.Enqueued++
 	it.tenant.class.counts.Enqueued++

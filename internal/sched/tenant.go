@@ -136,7 +136,7 @@ func (q *Queue) floor() vtime {
 }
 
 // charge moves the virtual times of a project, its tenant and their class by
-// work, which may be negative.
+// work, which may be negative. REQUIRES: something of the project runs.
 func (q *Queue) charge(p *project, cost int64) {
 	t := p.tenant
 	c := t.class
@@ -152,9 +152,6 @@ func (q *Queue) charge(p *project, cost int64) {
 		if s.inLane >= 0 {
 			s.lane.seats.Fix(s.inLane)
 		}
-	}
-	if t.byIdle >= 0 {
-		c.idle.Fix(t.byIdle)
 	}
 }
 
