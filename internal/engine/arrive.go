@@ -115,33 +115,34 @@ func (e *Engine) claimsOf(call *Call, m *route.Model) []quota.Claim {
 	if s := call.Shadow; s != nil {
 		return append(c, quota.Claim{Owner: shadowOwner(call.Model, s.Pool), Limits: s.Limits})
 	}
-	tenant := string(p.Tenant)
-	if policy := p.Policy; policy == nil || policy.Mode != sluice.Off {
-		shadow := call.Owed || policy != nil && policy.Mode == sluice.Shadow
-		own := func(s sluice.Scope, id, part string) {
-			c = append(c, quota.Claim{Owner: quota.Owner{Scope: s, ID: id, Part: part}, Shadow: shadow})
-			if policy != nil {
-				c[len(c)-1].Limits = policy.Limits[s]
-			}
+	tenant, policy := string(p.Tenant), p.Policy
+	if policy == nil {
+		policy = &unlimited
+	}
+	if policy.Mode != sluice.Off {
+		shadow := call.Owed || policy.Mode == sluice.Shadow
+		own := func(s sluice.Scope, part string) *quota.Claim {
+			c = c[:len(c)+1]
+			last := &c[len(c)-1]
+			last.Owner, last.Limits, last.Asked, last.Shadow = quota.Owner{Scope: s, ID: tenant, Part: part}, policy.Limits[s], nil, shadow
+			return last
 		}
-		own(sluice.ScopeKey, tenant, string(p.Key)) // what stands for a token's key may be of several tenants
+		own(sluice.ScopeKey, string(p.Key)) // what stands for a token's key may be of several tenants
 		if p.User != "" {
-			own(sluice.ScopeUser, tenant, string(p.User))
+			own(sluice.ScopeUser, string(p.User))
 		}
 		if p.Run != "" {
-			own(sluice.ScopeRun, tenant, string(p.Run))
-			c[len(c)-1].Asked = call.RunLimits
+			run := own(sluice.ScopeRun, string(p.Run))
+			run.Asked = call.RunLimits
 			if shadow && !call.Owed && len(call.RunLimits) > 0 { // what a caller asks for itself is kept
-				c[len(c)-1].Shadow, c[len(c)-1].Limits = false, nil
+				run.Shadow, run.Limits = false, nil
 			}
 		}
-		own(sluice.ScopeProject, tenant, string(p.Project))
-		own(sluice.ScopeTenant, tenant, "")
-		own(sluice.ScopeTenantModel, tenant, string(call.Model))
-		if policy != nil {
-			if l, ok := policy.ByModel[call.Model]; ok {
-				c[len(c)-1].Limits = l
-			}
+		own(sluice.ScopeProject, string(p.Project))
+		own(sluice.ScopeTenant, "")
+		of := own(sluice.ScopeTenantModel, string(call.Model))
+		if l, ok := policy.ByModel[call.Model]; ok {
+			of.Limits = l
 		}
 	}
 	if len(c) == 0 && p.Run != "" && len(call.RunLimits) > 0 {
@@ -155,6 +156,9 @@ func (e *Engine) claimsOf(call *Call, m *route.Model) []quota.Claim {
 		quota.Claim{Owner: quota.Owner{Scope: sluice.ScopeModel, ID: string(call.Model)}, Limits: limits, Shadow: call.Owed},
 		quota.Claim{Owner: quota.Owner{Scope: sluice.ScopeFleet}, Limits: e.table.Fleet, Shadow: call.Owed})
 }
+
+// unlimited is the policy of who has none.
+var unlimited sluice.Policy
 
 // admit finds a pool, reserves, and queues.
 func (e *Engine) admit(now time.Time, r *request, m *route.Model) (Verdict, *sluice.Error) {

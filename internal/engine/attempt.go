@@ -72,12 +72,12 @@ func (e *Engine) AttemptEnded(now time.Time, id sluice.RequestID, res Result) Ne
 		r.call.Others, r.fit = res.Others, fit{}
 	}
 	e.correct(now, r, res.Usage, true)
-	r.reported(res.Usage)
+	r.reported(&res.Usage)
 	r.taken.Spent(res.Usage, res.Reason)
 	e.free(now, r, route.Ending{Why: res.Reason, RetryAfter: res.RetryAfter, Overload: res.Overload, Credential: res.Credential})
 	other := r.other
 	if r.beside {
-		e.book.Settle(now, &r.res, r.amounts(res.Usage, res.Cost))
+		e.book.Settle(now, &r.res, r.amounts(&res.Usage, res.Cost))
 		e.drop(r)
 		if other == nil {
 			return Next{Step: Fail, Denied: route.DeniedCause}
@@ -117,7 +117,7 @@ func (e *Engine) AttemptEnded(now time.Time, id sluice.RequestID, res Result) Ne
 // post charges the billable work of an attempt that failed. The request itself is
 // charged with the first.
 func (e *Engine) post(now time.Time, r *request, res Result) {
-	used := r.amounts(res.Usage, res.Cost)
+	used := r.amounts(&res.Usage, res.Cost)
 	if r.call.Free || res.Usage.Total() <= 0 && res.Cost <= 0 {
 		return
 	}
@@ -170,7 +170,7 @@ func (e *Engine) free(now time.Time, r *request, end route.Ending) {
 }
 
 // reported tells the pool what the attempt that ends has read from a prefix cache.
-func (r *request) reported(u sluice.Usage) {
+func (r *request) reported(u *sluice.Usage) {
 	if u.Source.Final() && r.phase == running {
 		r.pool.chooser.Reported(r.place, r.cached, u.CacheRead, u.InputTotal())
 	}

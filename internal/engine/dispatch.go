@@ -30,7 +30,8 @@ func (e *Engine) Advance(now time.Time) []Grant {
 			again = e.endWaits(now) // what leaves may have kept others back
 		}
 	}
-	e.answers, e.told = e.told.reset(), e.answers
+	e.answers, e.told = e.told, e.answers
+	e.answers.reset()
 	return e.told.grants
 }
 
@@ -56,8 +57,8 @@ type answers struct {
 	pools      []PoolFigure
 }
 
-func (a answers) reset() answers {
-	return answers{grants: a.grants[:0], candidates: a.candidates[:0], limits: a.limits[:0], pools: a.pools[:0]}
+func (a *answers) reset() {
+	a.grants, a.candidates, a.limits, a.pools = a.grants[:0], a.candidates[:0], a.limits[:0], a.pools[:0]
 }
 
 // NextWake is when Advance has something to do though nothing else happens: a
@@ -83,7 +84,7 @@ func (e *Engine) NextWake() (at time.Time, ok bool) {
 		sooner(e.base.Add(time.Duration(e.expiry.Top().check)))
 	}
 	if e.ladders && (waiting || e.restless) {
-		sooner(e.looked.Add(ladderEvery))
+		sooner(e.base.Add(time.Duration(e.looked) + ladderEvery))
 	}
 	if waiting && !e.cools.IsZero() {
 		sooner(e.cools)
@@ -203,41 +204,29 @@ func (e *Engine) begin(now time.Time, r *request, i int) {
 	if s := p.base().site(r.place.Backend.Region); s != nil && !r.roam {
 		s.traffic.Began(now, r.away)
 	}
-	fallback, canary, evaluated, late := false, false, (*route.Evaluation)(nil), time.Duration(0)
-	if m := e.modelOf(r); m != nil && r.call.Shadow == nil {
-		fallback, canary, evaluated = m.IsFallback(p.id), m.Terms[p.id].IsCanary(), m.Evaluated[p.id]
-		late = r.hedgeAfter(m)
-	}
-	out := &e.answers
+	e.grant(now, r)
+}
+
+// grant tells of a place.
+func (e *Engine) grant(now time.Time, r *request) {
+	out, p := &e.answers, r.pool
 	from := len(out.limits)
 	out.limits = e.book.Limits(now, &r.res, out.limits)
-	out.grants = append(out.grants, Grant{
-		ID:          r.call.ID,
-		Attempt:     r.attempt,
-		Pool:        p.id,
-		Backend:     r.place.Backend,
-		Key:         r.taken.Key(),
-		Fallback:    fallback,
-		Evaluated:   evaluated,
-		Canary:      canary,
-		Away:        r.away,
-		Queued:      now.Sub(r.item.Since),
-		OutputBound: r.bound,
-		Clamped:     r.bound < r.call.Work.OutputBound,
-		Tier:        r.tier,
-		Felt:        r.felt,
-		Degraded:    r.clamped,
-		HeldSpend:   r.spend,
-		HeldTo:      r.heldTo,
-		Policy:      e.table.Version,
-		Candidates:  e.candidates(now, r),
-		Prefer:      r.prefer,
-		Preferred:   e.preferred(r),
-		Stay:        p.chooser.Stayed(),
-		Limits:      slices.Clip(out.limits[from:]),
-		HedgeAfter:  late,
-		Would:       e.would(now, r),
-	})
+	candidates, would := e.candidates(now, r), e.would(now, r)
+	out.grants = append(out.grants, Grant{})
+	g := &out.grants[len(out.grants)-1] // filled where it is: it is long
+	g.ID, g.Attempt, g.Pool, g.Backend, g.Key = r.call.ID, r.attempt, p.id, r.place.Backend, r.taken.Key()
+	if m := e.modelOf(r); m != nil && r.call.Shadow == nil {
+		g.Fallback, g.Canary, g.Evaluated = m.IsFallback(p.id), m.Terms[p.id].IsCanary(), m.Evaluated[p.id]
+		g.HedgeAfter = r.hedgeAfter(m)
+	}
+	g.Away, g.Queued, g.Stay = r.away, now.Sub(r.item.Since), p.chooser.Stayed()
+	g.OutputBound, g.Clamped, g.HeldSpend, g.HeldTo = r.bound, r.bound < r.call.Work.OutputBound, r.spend, r.heldTo
+	g.Tier, g.Felt, g.Degraded = r.tier, r.felt, r.clamped
+	g.Policy, g.Candidates, g.Limits, g.Would = e.table.Version, candidates, slices.Clip(out.limits[from:]), would
+	if g.Prefer = r.prefer; g.Prefer != route.PreferNone {
+		g.Preferred = e.preferred(r)
+	}
 }
 
 // candidates lists the backends that were considered: those of the pools before

@@ -79,7 +79,7 @@ type Engine struct {
 	changes  []HealthChange
 
 	ladders  bool         // some pool has one
-	looked   time.Time    // when they were looked at last
+	looked   int64        // when they were looked at last, in nanoseconds from base
 	restless bool         // one of them may move though nothing happens
 	moves    []TierChange // for TierChanges
 
@@ -107,6 +107,7 @@ func New(c Config) *Engine {
 	}
 	e := &Engine{
 		opts:   o,
+		looked: -int64(ladderEvery), // never
 		book:   quota.NewBook(),
 		states: make(states),
 		byID:   make(map[sluice.PoolID]*pool),
@@ -150,14 +151,21 @@ func (e *Engine) newTaken() *route.Taken {
 // tick takes the time. An older moment than the latest is taken as the latest:
 // nothing refills, expires or comes back by a clock that steps back.
 func (e *Engine) tick(now time.Time) time.Time {
+	if now != e.now {
+		e.pass(now)
+	}
+	return e.now
+}
+
+// pass is tick of a moment that is not the latest.
+func (e *Engine) pass(now time.Time) {
 	if now.Before(e.now) {
-		return e.now
+		return
 	}
 	if e.base.IsZero() {
 		e.base = now
 	}
 	e.now, e.ns = now, int64(now.Sub(e.base))
-	return now
 }
 
 // Open is how many requests wait or run.

@@ -93,10 +93,10 @@ func (e *Engine) ranked(now time.Time, p *pool) {
 
 // look brings the ladders' signals up to now, if it is time, and lets each move.
 func (e *Engine) look(now time.Time) {
-	if !e.ladders || now.Sub(e.looked) < ladderEvery {
+	if !e.ladders || e.ns-e.looked < int64(ladderEvery) {
 		return
 	}
-	e.looked, e.restless = now, false
+	e.looked, e.restless = e.ns, false
 	for _, p := range e.pools {
 		g := p.grade
 		if g == nil {

@@ -47,11 +47,11 @@ func (e *Engine) Observe(now time.Time, s Signal) {
 
 // spent tells a running request's place what its attempt took: all that the request
 // did, less what earlier attempts were charged.
-func (e *Engine) spent(now time.Time, r *request, a Actual) {
+func (e *Engine) spent(now time.Time, r *request, a *Actual) {
 	if r.phase != running {
 		return
 	}
-	u, before := a.Usage, r.res.Posted()
+	u, before := &a.Usage, r.res.Posted()
 	if a.Reason == sluice.ReasonNone && !r.call.Free {
 		out := u.OutputTotal() - sluice.Tokens(before[sluice.OutputTokens])
 		r.place.Completed(now, r.taken, max(0, out), r.call.Choices)

@@ -292,7 +292,7 @@ func (e *Engine) maxWaitOf(c *Call, p *pool) time.Duration {
 }
 
 // amounts is usage as limits count it; a hedge is no request of its own.
-func (r *request) amounts(u sluice.Usage, cost sluice.Nano) quota.Amounts {
+func (r *request) amounts(u *sluice.Usage, cost sluice.Nano) quota.Amounts {
 	a := amounts(u, cost)
 	a[sluice.Requests] = r.requests()
 	return a
@@ -308,7 +308,7 @@ func (r *request) requests() int64 {
 
 // amounts is usage as limits count it: input whether cached or not, all billed
 // output, one request.
-func amounts(u sluice.Usage, cost sluice.Nano) (a quota.Amounts) {
+func amounts(u *sluice.Usage, cost sluice.Nano) (a quota.Amounts) {
 	a[sluice.Requests] = 1
 	a[sluice.InputTokens] = int64(max(0, u.InputTotal()))
 	a[sluice.OutputTokens] = int64(max(0, u.OutputTotal()))

@@ -15,7 +15,7 @@ func (e *Engine) Restore(now time.Time, holds []OpenHold) {
 	for i := range holds {
 		h := &holds[i]
 		claims := e.claimsOf(&Call{Principal: h.Principal, Model: h.Model}, e.table.Models[h.Model])
-		e.book.Charge(now, h.At, claims, amounts(h.Usage, h.Spend))
+		e.book.Charge(now, h.At, claims, amounts(&h.Usage, h.Spend))
 	}
 }
 

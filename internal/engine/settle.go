@@ -20,7 +20,7 @@ func (e *Engine) Settle(now time.Time, id sluice.RequestID, a Actual) error {
 	if r == nil {
 		return ErrSettled
 	}
-	actual := r.amounts(a.Usage, a.Cost)
+	actual := r.amounts(&a.Usage, a.Cost)
 	if r.call.Free {
 		actual = quota.Amounts{sluice.Requests: 1}
 	}
@@ -28,18 +28,17 @@ func (e *Engine) Settle(now time.Time, id sluice.RequestID, a Actual) error {
 		actual = quota.Amounts{}
 	}
 	if r.attempt > 0 { // what earlier attempts took has been charged
-		u := a.Usage
 		e.lost(now, r, a.Reason)
-		e.correctTotal(now, r, u)
-		r.reported(u)
-		e.spent(now, r, a)
+		e.correctTotal(now, r, &a.Usage)
+		r.reported(&a.Usage)
+		e.spent(now, r, &a)
 	}
 	return e.end(now, r, a.Reason, actual)
 }
 
 // correctTotal charges the attempt that runs for all that the request took less
 // what its earlier attempts did.
-func (e *Engine) correctTotal(now time.Time, r *request, u sluice.Usage) {
+func (e *Engine) correctTotal(now time.Time, r *request, u *sluice.Usage) {
 	if r.phase != running || r.call.Free {
 		return
 	}
