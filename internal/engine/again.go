@@ -12,7 +12,7 @@ import (
 // next, and counts that against the budgets of all and of its tenant. Without one,
 // err is what refused to raise its hold, or else why says what was in the way.
 func (e *Engine) again(now time.Time, r *request) (to *pool, why route.Denied, err *sluice.Error) {
-	m, tenant := e.modelOf(r), r.call.Principal.Tenant
+	m, tenant := e.modelOf(r), r.item.Flow.Tenant
 	if m == nil {
 		return nil, route.DeniedNowhere, nil
 	}
@@ -94,13 +94,11 @@ func (e *Engine) deny(now time.Time, r *request) {
 // turnedAway counts a request that got no place, for the view, and notes that the
 // pool sheds if that is for want of room.
 func (e *Engine) turnedAway(now time.Time, p *pool, r *request, why sluice.Reason) {
-	p.base().queue.Refuse(now, r.call.Class, r.call.Principal.Tenant, why)
+	p.base().queue.Refuse(now, r.call.Class, r.item.Flow.Tenant, why)
 	switch why {
 	case sluice.QueueFull:
 	case sluice.DeadlineUnmet, sluice.QueueTimeout: // nobody can make a pool shed by being impatient
-		patient := r.call
-		patient.MaxWait = -1
-		if e.maxWaitOf(&r.call, p) < e.maxWaitOf(&patient, p) {
+		if e.maxWaitOf(r, p) < e.mostWait(r.call.Policy, p) {
 			return
 		}
 	default:

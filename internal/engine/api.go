@@ -12,36 +12,34 @@ import (
 )
 
 // Call is one request as the engine sees it: who, what for, and its shape. It
-// holds no body and no true output length. What is looked at when its turn comes lies
-// together, before what is needed as it arrives.
+// holds no body and no true output length.
 type Call struct {
 	ID        sluice.RequestID // unique; an id that is still open is refused
-	Class     sluice.Class
-	Risk      sluice.Risk   // its label, if that is higher than what Principal.Policy says: see sluice.Policy.Raise
-	Billing   price.Billing // how it may be billed: only backends that have a price for that are eligible
-	Free      bool          // counts requests only: no tokens, no spend, no gauge; a slot of a backend for the attempt (count_tokens)
-	Owed      bool          // its work is being done already, and has to be paid: limits count it and refuse it nothing, and no ladder does
-	Streaming bool          // its activity renews its hold
-	Single    bool          // it is not to run twice at a time: that may have an effect twice, or depends on what only one backend has
-	Whole     bool          // no smaller model may serve it, whatever its policy says: it is one, or that was tried
-	Counted   bool          // every token that is billed shows in the stream as it comes: hard spend may hold the output in steps, see Step
-	Needs     route.Needs   // only backends that lack none of it are eligible
-	Choices   int64         // answers that are generated side by side; 0 is 1
-	Session   route.Session // the conversation that it is part of; 0 is that of its run, if it has one
-	Work      sluice.Work
-	Pin       *route.Pin          // where what it refers to is kept: it goes nowhere else; nil if it refers to nothing
-	Shadow    *route.Shadow       // of a copy: see Copy. Nil of what a client asks
-	Dialect   string              // the client's; backends that speak another are eligible only by one of Others
-	Others    []route.Translation // all tried, or none
-	Prefix    route.Prefix        // of its prompt; empty where no pool of its model reads it
-
 	Principal sluice.Principal // Policy may be nil: no limits
 	Model     sluice.ModelID
+	Dialect   string              // the client's; backends that speak another are eligible only by one of Others
+	Others    []route.Translation // all tried, or none
+	Needs     route.Needs         // only backends that lack none of it are eligible
+	Class     sluice.Class
+	Risk      sluice.Risk // its label, if that is higher than what Principal.Policy says: see sluice.Policy.Raise
 	Task      string
+	Work      sluice.Work
 	Least     sluice.Tokens  // the smallest Work.OutputBound that is worth the request: below it a budget refuses and does not clamp. 0 takes MinOutput
 	Bytes     int64          // body size: a queue is bounded by bytes too
 	MaxWait   time.Duration  // longest wait in a queue; 0 does not queue, negative takes the policy's or the pool's
+	Billing   price.Billing  // how it may be billed: only backends that have a price for that are eligible
+	Free      bool           // counts requests only: no tokens, no spend, no gauge; a slot of a backend for the attempt (count_tokens)
+	Owed      bool           // its work is being done already, and has to be paid: limits count it and refuse it nothing, and no ladder does
+	Streaming bool           // its activity renews its hold
+	Choices   int64          // answers that are generated side by side; 0 is 1
 	RunLimits []sluice.Limit // what the request asks its run to be bounded by, beside the policy: it only tightens
+	Session   route.Session  // the conversation that it is part of; 0 is that of its run, if it has one
+	Prefix    route.Prefix   // of its prompt; empty where no pool of its model reads it
+	Pin       *route.Pin     // where what it refers to is kept: it goes nowhere else; nil if it refers to nothing
+	Single    bool           // it is not to run twice at a time: that may have an effect twice, or depends on what only one backend has
+	Shadow    *route.Shadow  // of a copy: see Copy. Nil of what a client asks
+	Whole     bool           // no smaller model may serve it, whatever its policy says: it is one, or that was tried
+	Counted   bool           // every token that is billed shows in the stream as it comes: hard spend may hold the output in steps, see Step
 }
 
 // Verdict answers an arrival.

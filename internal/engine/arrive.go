@@ -30,7 +30,7 @@ func (e *Engine) Arrive(now time.Time, c Call) Verdict {
 		e.reuse(r)
 		return Verdict{Translate: true, Policy: e.table.Version}
 	}
-	e.open(now, r, m)
+	e.open(now, r, &c, m)
 	v, err := e.admit(now, r, m)
 	e.graded(r, r.pool)
 	if v.Smaller != "" {
@@ -97,8 +97,8 @@ func (e *Engine) model(c *Call) (*route.Model, *sluice.Error) {
 
 // open finds the request's accounts. Where a limit has changed, requests that a
 // full gauge kept back may have room now.
-func (e *Engine) open(now time.Time, r *request, m *route.Model) {
-	claims := e.claimsOf(&r.call, m)
+func (e *Engine) open(now time.Time, r *request, c *Call, m *route.Model) {
+	claims := e.claimsOf(c, m)
 	if e.book.Open(now, &r.res, claims) {
 		for _, p := range e.queues {
 			p.queue.UnparkAll()
@@ -178,7 +178,7 @@ func (e *Engine) admit(now time.Time, r *request, m *route.Model) (Verdict, *slu
 		r.partly = true
 		return Verdict{}, queueFull(now, p, bound+" of this tenant")
 	}
-	if most := e.maxWaitOf(&r.call, p); wait > most && most > 0 && p.queue.Service() > 0 && !p.defers(r) {
+	if most := e.maxWaitOf(r, p); wait > most && most > 0 && p.queue.Service() > 0 && !p.defers(r) {
 		return Verdict{}, tooLong(p, wait, most)
 	}
 	bound := p.queue.Full(&r.item)
@@ -204,13 +204,14 @@ func (e *Engine) admit(now time.Time, r *request, m *route.Model) (Verdict, *slu
 // the one with the shortest; fallback pools only where no first pool serves it, and one
 // that will serve it soon where none does now.
 func (e *Engine) choosePool(now time.Time, r *request, m *route.Model) (best *pool, wait time.Duration, err *sluice.Error) {
+	e.declined = declined{}
 	for _, least := range []service{serves, avoided} {
 		for i, ids := range [][]sluice.PoolID{r.first(m), m.Fallback} {
 			if o := e.nearest(now, r, m, ids, least); o.pool != nil {
-				r.lesser = declined{}
+				e.declined = declined{}
 				return o.pool, o.wait, nil
 			}
-			if r.lesser.why == EffectSmaller {
+			if e.declined.why == EffectSmaller {
 				return nil, 0, nil
 			}
 			if err := e.left(now, r, i > 0); err != nil {
@@ -243,7 +244,7 @@ func (e *Engine) firstOffers(r *request, m *route.Model, joined *pool) []*price.
 // enqueue puts the request at its place in a pool's queue.
 func (e *Engine) enqueue(now time.Time, r *request, p *pool) {
 	r.pool, r.phase = p, waiting
-	r.maxWait = e.maxWaitOf(&r.call, p)
+	r.maxWait = e.maxWaitOf(r, p)
 	r.item.Deadline = r.item.Since.Add(r.maxWait)
 	e.push(r, p)
 }

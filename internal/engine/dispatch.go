@@ -194,7 +194,7 @@ func (e *Engine) begin(now time.Time, r *request, i int) {
 	switch r.attempt++; {
 	case r.call.Shadow != nil: // earns nobody a retry
 	case r.attempt == 1:
-		e.retries.First(now, r.call.Principal.Tenant, r.place)
+		e.retries.First(now, r.item.Flow.Tenant, r.place)
 	default:
 		e.retries.Retried(now, r.place)
 	}
@@ -224,7 +224,7 @@ func (e *Engine) grant(now time.Time, r *request) {
 	g.OutputBound, g.Clamped, g.HeldSpend, g.HeldTo = r.bound, r.bound < r.call.Work.OutputBound, r.spend, r.heldTo
 	g.Tier, g.Felt, g.Degraded = r.tier, r.felt, r.clamped
 	g.Policy, g.Candidates, g.Limits, g.Would = e.table.Version, candidates, slices.Clip(out.limits[from:]), would
-	if g.Prefer = r.prefer; g.Prefer != route.PreferNone {
+	if g.Prefer = r.prefer; g.Prefer != route.PreferNone && r.ranking != nil {
 		g.Preferred = e.preferred(r)
 	}
 }

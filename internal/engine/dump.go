@@ -104,7 +104,7 @@ func (p *pool) view(now time.Time, limit int) PoolView {
 	v.Ladder = p.ladderView(now)
 	if g := p.queue.Gathers(); g != nil {
 		r := g.Item.Value.(*request)
-		v.Gathering = &GatherView{Request: r.call.ID, Tenant: r.call.Principal.Tenant, Class: r.call.Class, Passed: g.Passed, Most: g.Most}
+		v.Gathering = &GatherView{Request: r.call.ID, Tenant: r.item.Flow.Tenant, Class: r.call.Class, Passed: g.Passed, Most: g.Most}
 		if pl := p.keeps(); pl != nil && !g.Pool {
 			v.Gathering.Backend = pl.Backend.ID
 		}
@@ -203,7 +203,7 @@ func (e *Engine) busiest(v *View, limit int) (top []*quota.Account) {
 // viewOf is one request; near, with its place in the queue and what is in its way.
 func (e *Engine) viewOf(now time.Time, r *request, near bool) RequestView {
 	v := RequestView{
-		ID: r.of(), Hedge: r.beside, Owner: r.call.Principal, Model: r.call.Model, Class: r.call.Class, Pool: r.pool.id, Region: r.region, Away: r.away,
+		ID: r.of(), Hedge: r.beside, Owner: r.principal(), Model: r.item.Flow.Model, Class: r.call.Class, Pool: r.pool.id, Region: r.region, Away: r.away,
 		Age: time.Duration(e.ns - r.arrived), Attempt: r.attempt, Predicted: r.predicted,
 		Tier: r.tier, Work: r.work(r.bound), Cost: r.item.Cost, Needs: r.item.Need, Holds: r.hold(),
 	}

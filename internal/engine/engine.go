@@ -82,6 +82,7 @@ type Engine struct {
 	looked   int64        // when they were looked at last, in nanoseconds from base
 	restless bool         // one of them may move though nothing happens
 	moves    []TierChange // for TierChanges
+	declined declined     // the first pool whose ladder did not take the request that arrives, while it has none
 
 	spare   []*request
 	takens  []*route.Taken // spare

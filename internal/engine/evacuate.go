@@ -59,7 +59,7 @@ func (e *Engine) evacuate(now time.Time, p *pool) (moved bool) {
 func (e *Engine) relocate(now time.Time, r *request) bool {
 	m := e.modelOf(r)
 	if m == nil {
-		e.endWait(r, noBackend(r.call.Model))
+		e.endWait(r, noBackend(r.item.Flow.Model))
 		return false
 	}
 	to, hope, err := e.elsewhere(now, r, m)

@@ -72,7 +72,7 @@ func (r *request) waited() {
 		return
 	}
 	g := r.pool.base().grade
-	if g == nil || g.deferral.felt == nil || !r.pool.queue.Suspends(r.call.Principal.Tenant) {
+	if g == nil || g.deferral.felt == nil || !r.pool.queue.Suspends(r.item.Flow.Tenant) {
 		return
 	}
 	if d := &g.deferral; d.ended.IsZero() || r.item.Since.Before(d.ended) {

@@ -38,7 +38,7 @@ func (e *Engine) Hedge(now time.Time, id sluice.RequestID) Hedged {
 	if r == nil || r.phase != running || r.begun {
 		return Hedged{Denied: route.DeniedOver}
 	}
-	m, tenant := e.table.Models[r.call.Model], r.call.Principal.Tenant
+	m, tenant := e.table.Models[r.item.Flow.Model], r.item.Flow.Tenant
 	switch {
 	case m == nil || !r.hedges(m):
 		return Hedged{Denied: route.DeniedOver}
@@ -94,7 +94,8 @@ func (r *request) hedgeAfter(m *route.Model) time.Duration {
 // newHedge is a request that stands for the second attempt at another, to be held
 // against what a further attempt of that one would be.
 func (e *Engine) newHedge(now time.Time, r *request, m *route.Model) *request {
-	h := e.newRequest(now, &r.call)
+	h := e.newRequest(now, &Call{Principal: r.principal(), Model: r.item.Flow.Model, Class: r.call.Class, Work: r.call.Work, Bytes: r.item.Bytes})
+	h.call = r.call
 	h.call.ID += besideMark
 	h.beside, h.arrived, h.attempt = true, r.arrived, r.attempt
 	h.bound, h.predicted = r.bound, r.predicted
@@ -102,9 +103,11 @@ func (e *Engine) newHedge(now time.Time, r *request, m *route.Model) *request {
 	h.under(m)
 	h.call.Least = r.bound                                      // its answer is not shorter
 	h.spend, h.covered, h.heldTo = r.spend, r.covered, r.heldTo // it is to hold as much before it runs
-	h.order, h.ordered = append(h.order[:0], r.order...), r.ordered
-	h.tried = append(append(h.tried[:0], r.tried...), r.place.Backend.ID)
-	h.failed = append(append(h.failed[:0], r.failed...), r.place.Backend.Domain)
+	if r.ranked(m) {
+		h.rank(m, r.first(m))
+	}
+	h.tried = append(slices.Clone(r.tried), r.place.Backend.ID)
+	h.failed = append(slices.Clone(r.failed), r.place.Backend.Domain)
 	return h
 }
 

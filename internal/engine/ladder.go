@@ -148,7 +148,7 @@ func (e *Engine) apply(p *pool) {
 
 // defers reports whether the pool lets the request wait until its ladder comes down.
 func (p *pool) defers(r *request) bool {
-	return p.queue.Suspended(r.call.Class, r.call.Principal.Tenant)
+	return p.queue.Suspended(r.call.Class, r.item.Flow.Tenant)
 }
 
 // deferral is how long that takes at least.
@@ -180,7 +180,7 @@ func (p *pool) effect(now time.Time, r *request, wait time.Duration, acts *ladde
 	}
 	promised := func() bool { // a contract has room for it
 		need := r.needOfPlace()
-		return p.queue.Promised(now, r.call.Principal.Tenant, sched.Amounts{sched.Slots: 1, sched.KV: int64(need.KV)})
+		return p.queue.Promised(now, r.item.Flow.Tenant, sched.Amounts{sched.Slots: 1, sched.KV: int64(need.KV)})
 	}
 	x, class := EffectNone, r.call.Class
 	switch {
@@ -205,8 +205,8 @@ func (p *pool) effect(now time.Time, r *request, wait time.Duration, acts *ladde
 // consents reports whether a smaller model may serve the request in its model's place:
 // its caller has said so, and it depends on nothing that the model keeps.
 func (r *request) consents() bool {
-	p := r.call.Principal.Policy
-	return p != nil && p.Degrade != "" && p.Degrade != r.call.Model && !r.call.Whole && r.call.Pin == nil && r.table.Models[p.Degrade] != nil && p.Allows(p.Degrade)
+	p := r.call.Policy
+	return p != nil && p.Degrade != "" && p.Degrade != r.item.Flow.Model && !r.call.Whole && r.call.Pin == nil && r.table.Models[p.Degrade] != nil && p.Allows(p.Degrade)
 }
 
 // declined is what became of a request that ladders kept from pools, if it found no other.
@@ -219,8 +219,8 @@ type declined struct {
 // whether the pool did not.
 func (e *Engine) decline(now time.Time, r *request, p *pool, wait time.Duration) bool {
 	x := p.declines(now, r, wait)
-	if x != EffectNone && r.lesser.pool == nil {
-		r.lesser = declined{p, x}
+	if x != EffectNone && e.declined.pool == nil {
+		e.declined = declined{p, x}
 	}
 	return x != EffectNone
 }
@@ -228,7 +228,7 @@ func (e *Engine) decline(now time.Time, r *request, p *pool, wait time.Duration)
 // left is the answer to a request that ladders left no pool: nil where none did,
 // and where the fallback pools are to be asked, unless they have been.
 func (e *Engine) left(now time.Time, r *request, fellBack bool) *sluice.Error {
-	switch r.lesser.why {
+	switch e.declined.why {
 	case EffectNone, EffectSmaller:
 		return nil
 	case EffectContext:
@@ -241,11 +241,11 @@ func (e *Engine) left(now time.Time, r *request, fellBack bool) *sluice.Error {
 
 // lesser words what a ladder refused.
 func (e *Engine) lesser(now time.Time, r *request) *sluice.Error {
-	p := r.lesser.pool
+	p := e.declined.pool
 	g := p.base().grade
-	r.tier, r.felt = g.acts.Tier, g.stands(p, r.lesser.why)
+	r.tier, r.felt = g.acts.Tier, g.stands(p, e.declined.why)
 	err := &sluice.Error{Kind: sluice.KindOverloaded, Reason: sluice.Degraded, Expected: true}
-	switch r.lesser.why {
+	switch e.declined.why {
 	case EffectContext:
 		err.Msg = fmt.Sprintf("%s is short of capacity and takes no input above %d tokens now, and this one has about %d", p.title(), g.acts.Input, r.call.Work.Input)
 		err.Hint = "send less input, or come back later"
@@ -318,8 +318,8 @@ func (r *request) bounded() {
 // graded counts what ladders did to an arrival, in the pool whose ladder it was.
 func (e *Engine) graded(r *request, p *pool) {
 	x := r.shadowed
-	if r.lesser.pool != nil {
-		p, x = r.lesser.pool, r.lesser.why
+	if e.declined.pool != nil {
+		p, x = e.declined.pool, e.declined.why
 	}
 	if p == nil || x == EffectNone {
 		return
@@ -383,12 +383,12 @@ func (p *pool) ladderView(now time.Time) *LadderView {
 // smaller answers an arrival whose caller consents to a smaller model: nothing is decided.
 // It stays demand of the pool that was asked, which has no room for it.
 func (e *Engine) smaller(r *request) (Verdict, bool) {
-	if r.lesser.why != EffectSmaller {
+	if e.declined.why != EffectSmaller {
 		return Verdict{}, false
 	}
-	g := r.lesser.pool.base().grade
-	v := Verdict{Smaller: r.call.Principal.Policy.Degrade, Tier: g.acts.Tier, Felt: g.stands(r.lesser.pool, EffectSmaller), Pool: r.lesser.pool.id, Policy: e.table.Version}
+	g := e.declined.pool.base().grade
+	v := Verdict{Smaller: r.call.Policy.Degrade, Tier: g.acts.Tier, Felt: g.stands(e.declined.pool, EffectSmaller), Pool: e.declined.pool.id, Policy: e.table.Version}
 	g.counts.Smaller++
-	e.turnedDown(r, r.lesser.pool, sluice.Degraded)
+	e.turnedDown(r, e.declined.pool, sluice.Degraded)
 	return v, true
 }

@@ -24,7 +24,7 @@ func (e *Engine) resumes(now time.Time, r *request, p *pool) (at time.Time, ok b
 			at, ok = t, true
 		}
 	}
-	return at, ok && at.Sub(now) < e.maxWaitOf(&r.call, p)
+	return at, ok && at.Sub(now) < e.maxWaitOf(r, p)
 }
 
 // soon is the first pool of a model that serves the request again within the time that
@@ -47,7 +47,7 @@ func (e *Engine) soon(now time.Time, r *request, m *route.Model) (in *pool, wait
 // wait for pl. It is a further attempt like any other. It reports whether it waits.
 func (e *Engine) linger(now time.Time, r *request, pl *route.Place, res *Result) bool {
 	paced := res.Reason == sluice.UpstreamLimited && !res.Overload
-	if !paced || pl.Retired || r.attempt >= e.retries.Policy().Attempts || e.retries.Allows(now, r.call.Principal.Tenant) != route.Allowed {
+	if !paced || pl.Retired || r.attempt >= e.retries.Policy().Attempts || e.retries.Allows(now, r.item.Flow.Tenant) != route.Allowed {
 		return false
 	}
 	tried := r.tried
@@ -58,6 +58,6 @@ func (e *Engine) linger(now time.Time, r *request, pl *route.Place, res *Result)
 		r.tried = tried
 		return false
 	}
-	e.retries.Admit(now, r.call.Principal.Tenant)
+	e.retries.Admit(now, r.item.Flow.Tenant)
 	return true
 }

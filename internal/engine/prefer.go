@@ -19,12 +19,15 @@ type PoolFigure struct {
 // model prefers, as of now. A pool that the request may not wait for loses all the same:
 // see choosePool.
 func (e *Engine) prefer(now time.Time, r *request, m *route.Model) {
-	r.figures = r.figures[:0]
+	if r.ranking != nil {
+		r.ranking.figures = r.ranking.figures[:0]
+	}
 	if m.Prefer == route.PreferNone {
 		return
 	}
-	r.order, r.ordered = append(r.order[:0], r.first(m)...), m
-	rest := r.order
+	r.rank(m, r.first(m))
+	k := r.ranking
+	rest := k.pools
 	for len(rest) > 0 && m.Terms[rest[0]].IsCanary() {
 		rest = rest[1:]
 	}
@@ -38,7 +41,7 @@ func (e *Engine) prefer(now time.Time, r *request, m *route.Model) {
 	}
 	m.Prefer.Sort(e.figures, func(i, j int) { rest[i], rest[j] = rest[j], rest[i] })
 	for i, id := range rest {
-		r.figures = append(r.figures, PoolFigure{id, e.figures[i]})
+		k.figures = append(k.figures, PoolFigure{id, e.figures[i]})
 	}
 }
 
@@ -104,6 +107,6 @@ func (p *pool) favour(now time.Time, r *request, left []route.Left) {
 // preferred appends what the request's preference saw to what Advance returns.
 func (e *Engine) preferred(r *request) []PoolFigure {
 	out, from := e.answers.pools, len(e.answers.pools)
-	e.answers.pools = append(out, r.figures...)
+	e.answers.pools = append(out, r.ranking.figures...)
 	return slices.Clip(e.answers.pools[from:])
 }

@@ -20,7 +20,7 @@ func (e *Engine) refuse(now time.Time, r *request, m *route.Model, err *sluice.E
 	switch {
 	case p != nil:
 	case err.Reason == sluice.Degraded:
-		p = r.lesser.pool
+		p = e.declined.pool
 	case len(m.Pools) > 0:
 		p = e.byID[r.first(m)[0]]
 	}
@@ -292,7 +292,7 @@ func (e *Engine) waitedTooLong(now time.Time, r *request) *sluice.Error {
 		if m := e.modelOf(r); m != nil {
 			return e.unserved(now, r, m)
 		}
-		return noBackend(r.call.Model)
+		return noBackend(r.item.Flow.Model)
 	}
 	err := &sluice.Error{
 		Kind: sluice.KindOverloaded, Reason: sluice.QueueTimeout,

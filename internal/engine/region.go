@@ -30,7 +30,7 @@ func (e *Engine) shortest(now time.Time, r *request, ids []sluice.PoolID, least 
 		if e.decline(now, r, p, w) {
 			continue
 		}
-		o := offer{pool: p, region: r.region, away: r.away, wait: w, inTime: w <= e.maxWaitOf(&r.call, p)}
+		o := offer{pool: p, region: r.region, away: r.away, wait: w, inTime: w <= e.maxWaitOf(r, p)}
 		if best.pool == nil || w < best.wait {
 			best = o
 		}
@@ -143,7 +143,7 @@ func (e *Engine) nextPool(now time.Time, r *request, m *route.Model, least servi
 			hope = true
 			return false
 		}
-		if !patient && (p.state(now) == route.SiteReturning || p.wait(now, r) > e.maxWaitOf(&r.call, p)) {
+		if !patient && (p.state(now) == route.SiteReturning || p.wait(now, r) > e.maxWaitOf(r, p)) {
 			return false
 		}
 		if err = e.topUp(now, r, p); err != nil {

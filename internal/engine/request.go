@@ -17,13 +17,10 @@ import (
 type request struct {
 	course
 	item sched.Item
-	call Call
+	call call
 	res  quota.Reservation
 
-	tried   []sluice.BackendID
-	failed  []string // the failure domains in which attempts failed
-	order   []sluice.PoolID
-	figures []PoolFigure // by which order was made
+	ranking *ranking // nil where it never had one
 }
 
 // course is what of a request begins anew when its memory is used again.
@@ -62,6 +59,9 @@ type course struct {
 	asked asked
 	fit   fit
 
+	tried  []sluice.BackendID
+	failed []string // the failure domains in which attempts failed
+
 	table    *route.Table                  // in which model was looked up
 	model    *route.Model                  // nil if the table has none
 	maxSpend sluice.Nano                   // the model's MaxSpend
@@ -76,11 +76,39 @@ type course struct {
 	check   int64 // when expires is looked at: never later than expires
 	index   int   // in the heap of expiry or of expired
 
-	ordered   *route.Model  // whose first pools order has; nil if there was no need
-	lesser    declined      // the first pool whose ladder did not take it, while it has none
 	maxWait   time.Duration // in a queue
 	predicted time.Duration // wait, at arrival
 	left      time.Duration // its client has, and its backend may go on for as long; else 0
+}
+
+// call is what of a Call is asked for after its arrival. Whose it is, and for which model,
+// is the item's flow.
+type call struct {
+	ID        sluice.RequestID
+	Class     sluice.Class
+	Risk      sluice.Risk // as the policy raises it
+	Billing   price.Billing
+	Free      bool
+	Owed      bool
+	Streaming bool
+	Single    bool
+	Whole     bool
+	Counted   bool
+	Needs     route.Needs
+	Choices   int64
+	Session   route.Session
+	Work      sluice.Work
+	Policy    *sluice.Policy
+	Pin       *route.Pin
+	Shadow    *route.Shadow
+	Run       sluice.RunID
+	Dialect   string
+	Others    []route.Translation
+	Prefix    route.Prefix
+
+	User    sluice.UserID
+	Least   sluice.Tokens
+	MaxWait time.Duration
 }
 
 // phase is what an open request does. Every request leaves by drop, once.
@@ -104,23 +132,33 @@ func (e *Engine) newRequest(now time.Time, c *Call) *request {
 	} else {
 		r = &request{}
 	}
-	r.course, r.call, r.arrived = course{}, *c, e.ns
-	r.call.Risk = c.Principal.Policy.Raise(c.Risk)
-	if c.Free {
-		r.call.Work = sluice.Work{}
+	p := &c.Principal
+	r.course = course{}
+	r.call = call{
+		ID: c.ID, Class: c.Class, Risk: p.Policy.Raise(c.Risk), Billing: c.Billing,
+		Free: c.Free, Owed: c.Owed, Streaming: c.Streaming, Single: c.Single, Whole: c.Whole, Counted: c.Counted,
+		Needs: c.Needs, Choices: c.Choices, Session: c.Session, Policy: p.Policy, Pin: c.Pin, Shadow: c.Shadow,
+		Run: p.Run, Dialect: c.Dialect, Others: c.Others, Prefix: c.Prefix, User: p.User, Least: c.Least, MaxWait: c.MaxWait,
 	}
-	r.bound = r.call.Work.OutputBound
-	r.hard = c.Principal.Policy != nil && c.Principal.Policy.HardSpend
-	r.index = -1
+	if !c.Free {
+		r.call.Work = c.Work
+	}
+	r.arrived, r.bound, r.index = e.ns, r.call.Work.OutputBound, -1
 	r.item = sched.Item{
 		Value: r, Class: c.Class, Weight: 1, Arrived: now, Since: now, Bytes: c.Bytes,
-		Flow: sched.Flow{Tenant: c.Principal.Tenant, Project: c.Principal.Project, Key: c.Principal.Key, Model: c.Model},
+		Flow: sched.Flow{Tenant: p.Tenant, Project: p.Project, Key: p.Key, Model: c.Model},
 		Work: r.call.Work.Input + r.call.Work.OutputHold,
 	}
-	if p := c.Principal.Policy; p != nil {
-		r.item.Weight = max(p.Weight, 1)
+	if p := p.Policy; p != nil {
+		r.hard, r.item.Weight = p.HardSpend, max(p.Weight, 1)
 	}
 	return r
+}
+
+// principal is whose the request is.
+func (r *request) principal() sluice.Principal {
+	f := &r.item.Flow
+	return sluice.Principal{Tenant: f.Tenant, Project: f.Project, Key: f.Key, User: r.call.User, Run: r.call.Run, Policy: r.call.Policy}
 }
 
 // drop forgets a request that holds nothing any more.
@@ -132,8 +170,10 @@ func (e *Engine) drop(r *request) {
 
 // reuse keeps the memory of a request that is not in the index.
 func (e *Engine) reuse(r *request) {
-	r.tried, r.failed, r.figures = r.tried[:0], r.failed[:0], r.figures[:0]
 	r.call.Prefix, r.call.Others = route.Prefix{}, nil
+	if r.ranking != nil {
+		r.ranking.model, r.ranking.figures = nil, r.ranking.figures[:0]
+	}
 	if len(e.spare) < spareRequests {
 		e.spare = append(e.spare, r)
 	}
@@ -170,7 +210,7 @@ func (r *request) under(m *route.Model) {
 // ask is what the request asks of the backends of a pool.
 func (r *request) ask(p *pool) route.Ask {
 	return route.Ask{
-		Dialect: r.call.Dialect, Others: r.call.Others, Needs: r.call.Needs, Policy: r.call.Principal.Policy, Work: r.call.Work, Billing: r.call.Billing, Free: r.call.Free,
+		Dialect: r.call.Dialect, Others: r.call.Others, Needs: r.call.Needs, Policy: r.call.Policy, Work: r.call.Work, Billing: r.call.Billing, Free: r.call.Free,
 		Risk: r.call.Risk, MaxRisk: r.risks[p.id], Pin: r.call.Pin,
 	}
 }
@@ -178,7 +218,7 @@ func (r *request) ask(p *pool) route.Ask {
 // modelOf is the request's model in the table in force, nil if that has none.
 func (e *Engine) modelOf(r *request) *route.Model {
 	if r.table != e.table {
-		r.table, r.model = e.table, e.table.Models[r.call.Model]
+		r.table, r.model = e.table, e.table.Models[r.item.Flow.Model]
 	}
 	return r.model
 }
@@ -244,11 +284,11 @@ func (r *request) shape() sluice.Work {
 func (r *request) asking() route.Asking {
 	w := r.work(r.bound)
 	session := r.call.Session
-	if p := &r.call.Principal; session == 0 && p.Run != "" {
-		session = route.SessionOf(p.Tenant, string(p.Run))
+	if session == 0 && r.call.Run != "" {
+		session = route.SessionOf(r.item.Flow.Tenant, string(r.call.Run))
 	}
 	return route.Asking{
-		ID: r.call.ID, Attempt: r.attempt, Tenant: r.call.Principal.Tenant, Session: session, Sticky: r.sticky && r.call.Session != 0,
+		ID: r.call.ID, Attempt: r.attempt, Tenant: r.item.Flow.Tenant, Session: session, Sticky: r.sticky && r.call.Session != 0,
 		Input: w.Input, KV: w.KV(), Prefix: r.call.Prefix,
 	}
 }
@@ -277,14 +317,20 @@ func (r *request) dearer(b *route.Backend) bool {
 	return !r.call.Free && r.price(b.Row(), bound) > r.spend
 }
 
-// maxWaitOf is the longest wait of a call: its own, the policy's, the pool's or
-// the engine's.
-func (e *Engine) maxWaitOf(c *Call, p *pool) time.Duration {
+// maxWaitOf is the longest wait of a request in a pool: its own, or what it may be.
+func (e *Engine) maxWaitOf(r *request, p *pool) time.Duration {
+	if r.call.MaxWait >= 0 {
+		return r.call.MaxWait
+	}
+	return e.mostWait(r.call.Policy, p)
+}
+
+// mostWait is the longest wait of one that says nothing itself: the policy's, the pool's
+// or the engine's.
+func (e *Engine) mostWait(policy *sluice.Policy, p *pool) time.Duration {
 	switch {
-	case c.MaxWait >= 0:
-		return c.MaxWait
-	case c.Principal.Policy != nil && c.Principal.Policy.MaxWait > 0:
-		return time.Duration(c.Principal.Policy.MaxWait)
+	case policy != nil && policy.MaxWait > 0:
+		return time.Duration(policy.MaxWait)
 	case p != nil && p.spec.Queue.MaxWait > 0:
 		return p.spec.Queue.MaxWait
 	}

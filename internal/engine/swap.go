@@ -174,7 +174,7 @@ func (e *Engine) disband(now time.Time, p *pool) {
 	for _, it := range p.queue.Stranded(func(*sched.Set) bool { return true }) {
 		r := it.Value.(*request)
 		if !e.relocate(now, r) && it.Waiting() {
-			e.endWait(r, noBackend(r.call.Model))
+			e.endWait(r, noBackend(r.item.Flow.Model))
 		}
 	}
 }

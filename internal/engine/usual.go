@@ -31,7 +31,7 @@ type usually struct {
 // plain reports whether what serves the request depends on what usually has alone. One
 // that is kept to regions or providers is held against every backend each time.
 func (r *request) plain() bool {
-	p := r.call.Principal.Policy
+	p := r.call.Policy
 	return (p == nil || len(p.Regions)+len(p.Providers) == 0) && len(r.call.Others) == 0 && r.call.Pin == nil && len(r.tried) == 0 && !r.avoid && r.maxSpend == 0 && r.roam
 }
 
