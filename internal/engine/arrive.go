@@ -71,7 +71,7 @@ func (e *Engine) takes(now time.Time, r *request, m *route.Model) bool {
 	}
 	may, need := p.eligible(r), r.needOfPlace()
 	for i, pl := range p.places {
-		if may.Has(i) && pl.Usable(now, need) == route.Chosen {
+		if may.Has(i) && pl.Usable(now, &need) == route.Chosen {
 			return true
 		}
 	}

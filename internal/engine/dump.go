@@ -282,7 +282,7 @@ func (p *pool) pacedFor(now time.Time, r *request) (wait time.Duration, ok bool)
 		if r.eligible(pl.Backend, &ask) != route.Chosen || r.dearer(pl.Backend) {
 			continue
 		}
-		switch pl.Usable(now, need) {
+		switch pl.Usable(now, &need) {
 		case route.Chosen:
 			return 0, false
 		case route.LeftPaced:

@@ -40,8 +40,7 @@ func (e *Engine) Operate(now time.Time, o Order) (changed bool, err error) {
 		if pl == nil {
 			return false, sluice.Invalid("backend", "is missing")
 		}
-		changed = pl.Drained != o.Drain
-		pl.Drained = o.Drain
+		changed = pl.Drain(o.Drain)
 	}
 	if o.Enable != "" {
 		enabled, err := e.enable(now, o)

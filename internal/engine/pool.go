@@ -126,7 +126,7 @@ func (p *pool) judge(now time.Time, r *request) []route.Left {
 		case r.call.Shadow != nil && p.asked() && pl.Health.Open(): // a copy that hangs as its probe would keep requests from it
 			left = route.LeftUnhealthy
 		default:
-			left = pl.Usable(now, need)
+			left = pl.Usable(now, &need)
 		}
 		if left == route.Chosen && r.attempt > 0 && p.retries.AllowsOn(now, pl) != route.Allowed {
 			left = route.LeftRetries
@@ -211,7 +211,7 @@ func (p *pool) atOnce(now time.Time, r *request) bool {
 		if pl == p.keeps() || !may.Has(i) {
 			continue
 		}
-		if left := pl.Usable(now, need); left == route.Chosen || left == route.LeftFull && p.base().yields(pl) {
+		if left := pl.Usable(now, &need); left == route.Chosen || left == route.LeftFull && p.base().yields(pl) {
 			return true
 		}
 	}

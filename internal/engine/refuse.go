@@ -193,7 +193,7 @@ func (e *Engine) unserved(now time.Time, r *request, m *route.Model) *sluice.Err
 			left := r.eligible(pl.Backend, &ask)
 			if left == route.Chosen {
 				left = route.LeftUnhealthy
-				if pl.Drained { // nobody knows until when
+				if pl.Drained() { // nobody knows until when
 					seen[left] = true
 					continue
 				}

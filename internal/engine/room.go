@@ -111,7 +111,7 @@ func (m *room) Fits(it *sched.Item, first bool) bool {
 	}
 	need := it.Value.(*request).needOfPlace()
 	for i, pl := range m.p.places {
-		if it.Backends.Has(i) && pl.Backend.Weight > 0 && !m.keptBack(pl, first) && pl.Usable(m.now, need) == route.Chosen {
+		if it.Backends.Has(i) && pl.Backend.Weight > 0 && !m.keptBack(pl, first) && pl.Usable(m.now, &need) == route.Chosen {
 			return true
 		}
 	}

@@ -104,7 +104,7 @@ func TestRatesOfCredentials(t *testing.T) {
 	if left, all, known := p.RateLeft(start, RateTokens); left != 310 || all != 2000 || !known {
 		t.Errorf("%d of %d left, known %v", left, all, known)
 	}
-	if got := p.Usable(start, Need{Input: 301}); got != LeftPaced {
+	if got := p.Usable(start, &Need{Input: 301}); got != LeftPaced {
 		t.Errorf("more than either has: %q", got)
 	}
 }
@@ -123,7 +123,7 @@ func TestCredentialsAgainstAnything(t *testing.T) {
 			d := time.Duration(rapid.IntRange(0, 90).Draw(t, "minutes")) * time.Minute
 			switch rapid.SampledFrom([]string{"take", "take", "end", "pass", "spent", "refused"}).Draw(t, "op") {
 			case "take":
-				if p.Usable(now, Need{}) != Chosen {
+				if p.Usable(now, &Need{}) != Chosen {
 					continue
 				}
 				n := p.Take(now, Need{})

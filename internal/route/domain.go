@@ -69,11 +69,14 @@ func (d *Domain) Judge(p BreakerPolicy) (changed bool) {
 // Settle decides over the places of one pool what none can decide for itself: where
 // a domain has failed and the pool has a backend elsewhere, all of the domain is
 // avoided; and where no backend is left, and those who ask for the pool have no
-// other (sole), those that answer some of what they are sent are taken back.
+// other (sole), those that answer some of what they are sent are taken back. What has
+// changed at one place may have for others, such as of a credential that they share:
+// Settle follows every change, before any of them is asked again.
 func Settle(now time.Time, places []*Place, sole bool) {
 	fit, elsewhere := false, false
 	for _, p := range places {
 		p.shunned = false
+		p.stir()
 		if p.Serves(now) {
 			fit = true
 			elsewhere = elsewhere || !p.Avoided()
@@ -82,6 +85,7 @@ func Settle(now time.Time, places []*Place, sole bool) {
 	for _, p := range places {
 		if p.shunned = elsewhere && p.Avoided(); p.shunned {
 			p.rejoin = true
+			p.stir()
 		}
 		if !fit && sole && p.Backend.Weight > 0 {
 			p.Health.release()

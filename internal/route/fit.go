@@ -8,8 +8,7 @@ import (
 
 // Fit tells why the backend may be given nothing at all now, Chosen if it may.
 func (p *Place) Fit(now time.Time) Left {
-	now = p.tick(now)
-	if p.sound() {
+	if p.steady() {
 		return Chosen
 	}
 	return p.fit(now)
@@ -18,12 +17,14 @@ func (p *Place) Fit(now time.Time) Left {
 // sound reports whether nothing is the matter with the backend, as most often, whatever
 // the time.
 func (p *Place) sound() bool {
-	return p.Health.sound() && !p.Drained && !p.shunned && len(p.lanes) > 0 && p.lanes[0].sound()
+	return p.Health.sound() && !p.drained && !p.shunned && len(p.lanes) > 0 && p.lanes[0].sound()
 }
 
+// fit is Fit of a place that is not steady.
 func (p *Place) fit(now time.Time) Left {
+	now = p.tick(now)
 	switch {
-	case p.Drained:
+	case p.drained:
 		return LeftDrained
 	case p.Health.off:
 		return Chosen
@@ -47,6 +48,13 @@ func (p *Place) fit(now time.Time) Left {
 
 // FitWith is Fit for what must go with one credential; with any if it is empty.
 func (p *Place) FitWith(now time.Time, only string) Left {
+	if only == "" && p.steady() {
+		return Chosen
+	}
+	return p.fitWith(now, only)
+}
+
+func (p *Place) fitWith(now time.Time, only string) Left {
 	left := p.Fit(now)
 	if only == "" || left != Chosen || p.Health.off {
 		return left
@@ -148,7 +156,7 @@ func (p *Place) State(now time.Time) string {
 	now = p.tick(now)
 	h := &p.Health
 	switch {
-	case p.Drained:
+	case p.drained:
 		return "drained"
 	case h.off:
 		return "healthy"
@@ -196,7 +204,9 @@ func (p *Place) Ended(now time.Time, t *Taken, e Ending) (changed bool) {
 		changed = p.pauseLane(now, t.lane, e.RetryAfter) || changed
 		e.RetryAfter = 0
 	}
-	changed = p.Health.ended(now, e) || changed
+	if changed = p.Health.ended(now, e) || changed; changed {
+		p.stir()
+	}
 	p.rejoin = p.rejoin || changed && (p.Health.phase != closed || p.Fit(now) != Chosen)
 	return changed
 }
@@ -211,12 +221,29 @@ func (p *Place) overdue(now time.Time, a *attempt) bool {
 // changed what the backend may be given.
 func (p *Place) Probed(now time.Time, ok bool) (changed bool) {
 	now = p.tick(now)
-	changed = p.Health.probed(now, ok)
+	if changed = p.Health.probed(now, ok); changed {
+		p.stir()
+	}
 	p.rejoin = p.rejoin || changed
 	return changed
 }
 
 // Pause keeps the backend out for a while: it asked for it. It only lengthens.
 func (p *Place) Pause(now time.Time, d time.Duration) {
-	p.rejoin = p.Health.pause(p.tick(now), d) || p.rejoin
+	if p.Health.pause(p.tick(now), d) {
+		p.rejoin = true
+		p.stir()
+	}
 }
+
+// Drain keeps new attempts from the backend, or lets them come again. It reports whether
+// that changed anything.
+func (p *Place) Drain(drain bool) (changed bool) {
+	changed = p.drained != drain
+	p.drained = drain
+	p.stir()
+	return changed
+}
+
+// Drained reports whether an operator keeps new attempts from the backend.
+func (p *Place) Drained() bool { return p.drained }

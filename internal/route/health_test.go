@@ -190,7 +190,7 @@ func TestBreakerAgainstAnything(t *testing.T) {
 			open := p.Health.Open()
 			switch rapid.SampledFrom([]string{"take", "take", "end", "end", "pass", "probe"}).Draw(t, "op") {
 			case "take":
-				if p.Usable(now, Need{}) != Chosen {
+				if p.Usable(now, &Need{}) != Chosen {
 					continue
 				}
 				if now.Before(until) && open {
@@ -259,7 +259,7 @@ func TestRampShare(t *testing.T) {
 	next := func() *Place {
 		left := make([]Left, len(ps))
 		for i, p := range ps {
-			left[i] = p.Usable(now, Need{})
+			left[i] = p.Usable(now, &Need{})
 		}
 		if i := Ease(now, ps, left); i >= 0 {
 			return ps[i]

@@ -192,6 +192,7 @@ func (p *Place) Hint(now time.Time, key string, h Hint) {
 	if l := p.lane(key); l != nil && h.Rate < NumRates {
 		l.rates[h.Rate].hint(p.since(now), p.since(h.At), h)
 		p.known()
+		p.stir()
 	}
 }
 
@@ -238,6 +239,7 @@ func (p *Place) RateLeft(now time.Time, r Rate) (left, all int64, known bool) {
 func (p *Place) Refused(now time.Time, key string, everywhere bool) (changed bool) {
 	now = p.tick(now)
 	l := p.lane(key)
+	p.stir()
 	switch {
 	case l == nil:
 		return false
@@ -251,6 +253,7 @@ func (p *Place) Refused(now time.Time, key string, everywhere bool) (changed boo
 func (p *Place) Spent(now time.Time, key string, d time.Duration) (changed bool) {
 	now = p.tick(now)
 	l := p.lane(key)
+	p.stir()
 	return l != nil && l.shared.Park(now, d)
 }
 

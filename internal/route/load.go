@@ -38,6 +38,7 @@ func (p *Place) Loaded(now time.Time, l Load) {
 	waited := p.load.crowded() && l.crowded() // twice in a row: what has just come in waits for its first step
 	if l.At.After(p.load.At) {
 		p.load = l
+		p.stir()
 	}
 	switch {
 	case waited && p.running > 0:

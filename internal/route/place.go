@@ -11,34 +11,38 @@ import (
 // Place is one backend and what runs on it. Its identity outlives tables: a new
 // table replaces Backend.
 type Place struct {
+	// What a decision asks of every place comes first, and is together.
+
 	Backend *Backend
-	Health  Health
-	Retired bool // no longer in the table: it finishes what it runs
-	Drained bool // an operator keeps new attempts from it
-
-	// Credentials are those of all places; nil keeps the place's own.
-	Credentials *Credentials
-
+	calm    *Backend      // Backend, where most is all that stands in the way of a request; see steady
+	most    sched.Amounts // what it holds while it is calm; 0 is no bound
 	running int64
 	kv      sluice.Tokens
 	prefill sluice.Tokens
 	turn    uint64
-
-	now   time.Time // the latest moment seen
-	base  time.Time // the first: rates count from it, whatever the clock is set to
-	tuned *Backend  // what limit and rates are set to
-	limit sched.Limit
-	lanes []*lane   // at least one; those that are gone are kept while they run something
-	rated bool      // some rate is known
-	until time.Time // the earliest that rates have room for something they had none for; zero if nothing was paced since
-	load  Load      // as of the last scrape
-	pace  pace      // how soon it answers
-
 	domain  *Domain // nil if none is known
-	shunned bool    // its domain fails, and its pool has a backend elsewhere
-	rejoin  bool    // its breaker has closed: it missed turns that it is not due
+
+	Retired bool // no longer in the table: it finishes what it runs
+	drained bool // an operator keeps new attempts from it
+	shunned bool // its domain fails, and its pool has a backend elsewhere
+	rejoin  bool // its breaker has closed: it missed turns that it is not due
+	rated   bool // some rate is known
+
+	// Credentials are those of all places; nil keeps the place's own.
+	Credentials *Credentials
+
+	Health Health
+	lanes  []*lane   // at least one; those that are gone are kept while they run something
+	tuned  *Backend  // what limit and rates are set to
+	now    time.Time // the latest moment seen
+	base   time.Time // the first: rates count from it, whatever the clock is set to
+	pace   pace      // how soon it answers
 
 	retries window // what Retries counts of it
+
+	until time.Time // the earliest that rates have room for something they had none for; zero if nothing was paced since
+	load  Load      // as of the last scrape
+	limit sched.Limit
 }
 
 // Running is how many attempts run there.
@@ -67,7 +71,26 @@ func (p *Place) pass(now time.Time) {
 	if p.tuned != p.Backend {
 		p.tune()
 	}
+	if p.calm == nil {
+		p.settle()
+	}
 }
+
+// steady reports whether the place takes whatever it has room for, and what room it has
+// depends on what it runs alone: no breaker, operator, credential, rate, hint or moment has
+// a say. So it is most often, and then what is asked of it at each decision is a comparison.
+func (p *Place) steady() bool { return p.calm == p.Backend }
+
+// settle finds whether the place is steady, which it is until something stirs it.
+func (p *Place) settle() {
+	if p.Backend.Weight > 0 && p.sound() && p.Health.phase == closed && !p.rated && p.load.At.IsZero() && !p.limit.Adaptive() {
+		c := &p.Backend.Capacity
+		p.calm, p.most = p.Backend, sched.Amounts{p.limit.Value(), int64(c.KVTokens), int64(c.PrefillTokens)}
+	}
+}
+
+// stir notes that something may have a say in what the place is given.
+func (p *Place) stir() { p.calm = nil }
 
 // since is a moment in nanoseconds from the first one that was seen.
 func (p *Place) since(t time.Time) int64 {
@@ -87,6 +110,7 @@ func (p *Place) tune() {
 	p.relane()
 	p.known()
 	p.tuned = p.Backend
+	p.stir()
 }
 
 // known notes whether some rate is.
@@ -101,6 +125,10 @@ func (p *Place) known() {
 
 // Rated reports whether some rate of the backend's provider is known.
 func (p *Place) Rated() bool {
+	return !p.steady() && p.isRated()
+}
+
+func (p *Place) isRated() bool {
 	p.tick(p.now)
 	return p.rated
 }
@@ -109,14 +137,15 @@ func (p *Place) Rated() bool {
 // its configured concurrency, or what is found to be good for it.
 // While its breaker's ramp lasts it is a part of that, at least one.
 func (p *Place) Slots() int64 {
-	p.tick(p.now)
+	if p.steady() {
+		return p.most[sched.Slots]
+	}
 	return p.slots()
 }
 
+// slots is Slots of a place that is not steady.
 func (p *Place) slots() int64 {
-	if p.Health.phase != ramping && !p.limit.Adaptive() { // most often
-		return p.limit.Value()
-	}
+	p.tick(p.now)
 	n := p.load.slots(p.now, p.limit.Value(), p.limit.Adaptive())
 	if share := p.Health.Share(p.now); share < 1000 {
 		n = max(1, n/1000*share+n%1000*share/1000)
@@ -165,6 +194,9 @@ func (p *Place) KVCapacity() sluice.Tokens {
 // Levels is what the backend holds of each dimension, 0 if that is not known, and what of
 // it is in use.
 func (p *Place) Levels(now time.Time) (all, used sched.Amounts) {
+	if p.steady() {
+		return p.most, sched.Amounts{p.running, int64(p.kv), int64(p.prefill)}
+	}
 	now = p.tick(now)
 	all = sched.Amounts{p.slots(), int64(p.KVCapacity()), int64(p.Backend.Capacity.PrefillTokens)}
 	return all, sched.Amounts{p.running, int64(p.KVUsed(now)), int64(p.prefill)}
@@ -173,17 +205,36 @@ func (p *Place) Levels(now time.Time) (all, used sched.Amounts) {
 // Open reports whether the place has a slot and is fit to be used, whatever the
 // request.
 func (p *Place) Open(now time.Time) bool {
+	if p.steady() {
+		return p.running < p.most[sched.Slots]
+	}
+	return p.opens(now)
+}
+
+func (p *Place) opens(now time.Time) bool {
 	now = p.tick(now)
 	return p.running < p.slots() && p.Backend.Weight > 0 && p.Fit(now) == Chosen && !(p.rated && p.paced(&[NumRates]int64{1, 1, 1, 1}, ""))
 }
 
 // Usable tells why the place cannot take a request now, Chosen if it can.
-func (p *Place) Usable(now time.Time, n Need) Left {
+func (p *Place) Usable(now time.Time, n *Need) Left {
+	if !p.steady() || n.Only != "" {
+		return p.admits(now, *n)
+	}
+	kv, prefill := p.most[sched.KV], p.most[sched.Prefill]
+	if p.running >= p.most[sched.Slots] ||
+		kv > 0 && p.running > 0 && int64(p.kv)+min(int64(n.KV), kv) > kv ||
+		prefill > 0 && int64(p.prefill)+min(int64(n.Prefill), prefill) > prefill {
+		return LeftFull
+	}
+	return Chosen
+}
+
+// admits is Usable of a place that is not steady.
+func (p *Place) admits(now time.Time, n Need) Left {
 	now = p.tick(now)
-	if !p.sound() || n.Only != "" {
-		if left := p.FitWith(now, n.Only); left != Chosen {
-			return left
-		}
+	if left := p.FitWith(now, n.Only); left != Chosen {
+		return left
 	}
 	c, kv := &p.Backend.Capacity, p.KVCapacity()
 	n.within(kv, c.PrefillTokens)
@@ -203,6 +254,9 @@ func (p *Place) Usable(now time.Time, n Need) Left {
 // KVUsed is the memory in use: what we reckon, or what the engine told of late if
 // that is more, since others may use it too.
 func (p *Place) KVUsed(now time.Time) sluice.Tokens {
+	if p.steady() {
+		return p.kv
+	}
 	return max(p.kv, p.load.kv(now, p.KVCapacity()))
 }
 

@@ -7,23 +7,25 @@ import "time"
 // another can serve. It returns the index of a place that is due its probe, which
 // is to get the request: -1 if there is none.
 func Ease(now time.Time, places []*Place, left []Left) (probe int) {
-	probe = -1
 	var least uint64
-	some := false
+	some, eased := false, false
 	for i, p := range places {
 		if left[i] != Chosen {
 			continue
 		}
-		if p.Health.due(now) {
-			probe = i
-			break
+		if !p.steady() {
+			if p.Health.due(now) {
+				return i
+			}
+			eased = eased || p.Health.Share(now) < whole
 		}
-		if p.Health.Share(now) >= 1000 && !p.rejoin && (!some || p.turn < least) {
+		eased = eased || p.rejoin
+		if (p.steady() || p.Health.Share(now) >= whole) && !p.rejoin && (!some || p.turn < least) {
 			least, some = p.turn, true
 		}
 	}
-	if probe >= 0 || !some {
-		return probe
+	if !eased || !some {
+		return -1
 	}
 	for i, p := range places {
 		if left[i] != Chosen {
@@ -32,7 +34,7 @@ func Ease(now time.Time, places []*Place, left []Left) (probe int) {
 		if p.rejoin {
 			p.turn, p.rejoin = max(p.turn, least), false
 		}
-		if p.Health.Share(now) < 1000 && p.turn > least {
+		if p.Health.Share(now) < whole && p.turn > least {
 			left[i] = LeftRamping
 		}
 	}

@@ -45,15 +45,15 @@ func TestRatesAgainstModel(t *testing.T) {
 			now = now.Add(time.Duration(rapid.Int64Range(0, int64(20*time.Second)).Draw(t, "passes")))
 			n := Need{Input: sluice.Tokens(rapid.Int64Range(0, 3000).Draw(t, "in")), Output: sluice.Tokens(rapid.Int64Range(0, 3000).Draw(t, "out"))}
 			if at := p.RoomAt(now, n); at.After(now) {
-				if p.Usable(now, n) != LeftPaced {
+				if p.Usable(now, &n) != LeftPaced {
 					t.Fatalf("RoomAt says in %v, and it is usable now", at.Sub(now))
 				}
 				q := copied(p)
-				if got := q.Usable(at.Add(-1), n); got != LeftPaced {
+				if got := q.Usable(at.Add(-1), &n); got != LeftPaced {
 					t.Fatalf("a nanosecond before RoomAt: %q", got)
 				}
 				q = copied(p)
-				if got := q.Usable(at, n); got != Chosen {
+				if got := q.Usable(at, &n); got != Chosen {
 					t.Fatalf("at RoomAt: %q", got)
 				}
 			} else {
@@ -92,7 +92,7 @@ func TestLongHoldBuysNoSecondBurst(t *testing.T) {
 	p := paced(Rates{RateTokens: 600})
 	n := p.Take(start, Need{Input: 600})
 	now := start.Add(2 * time.Minute)
-	if got := p.Usable(now, Need{Input: 600}); got != Chosen {
+	if got := p.Usable(now, &Need{Input: 600}); got != Chosen {
 		t.Fatalf("after two minutes: %q", got)
 	}
 	p.Take(now, Need{Input: 600})
@@ -246,13 +246,13 @@ func TestLearntMemory(t *testing.T) {
 	p := &Place{Backend: &Backend{ID: "b", Weight: 1}}
 	p.Take(start, Need{KV: 100})
 	p.Loaded(start, Load{At: start, Every: time.Second, KVPermille: 800, KVCapacity: 1000})
-	if got := p.Usable(start, Need{KV: 300}); got != LeftFull {
+	if got := p.Usable(start, &Need{KV: 300}); got != LeftFull {
 		t.Errorf("beside 800 of 1000: %q, want full", got)
 	}
-	if got := p.Usable(start.Add(3*time.Second), Need{KV: 300}); got != Chosen {
+	if got := p.Usable(start.Add(3*time.Second), &Need{KV: 300}); got != Chosen {
 		t.Errorf("when that is old: %q, want it taken", got)
 	}
-	if got := p.Usable(start.Add(3*time.Second), Need{KV: 950}); got != LeftFull {
+	if got := p.Usable(start.Add(3*time.Second), &Need{KV: 950}); got != LeftFull {
 		t.Errorf("beside our own 100: %q, want full", got)
 	}
 }

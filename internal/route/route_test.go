@@ -29,7 +29,7 @@ func places(weights ...int64) (out []*route.Place) {
 func choose(ps []*route.Place) *route.Place {
 	left := make([]route.Left, len(ps))
 	for i, p := range ps {
-		left[i] = p.Usable(start, route.Need{})
+		left[i] = p.Usable(start, &route.Need{})
 	}
 	var c route.Chooser
 	c.Configure(route.ByLoad, route.Affinity{}, ps)
@@ -135,24 +135,24 @@ func TestPlaceFits(t *testing.T) {
 	p := &route.Place{Backend: backend("b", 1)}
 	p.Backend.Capacity = route.Capacity{Concurrency: 2, KVTokens: 1000, PrefillTokens: 500}
 	first := p.Take(start, route.Need{KV: 600, Prefill: 400})
-	if got := p.Usable(start, route.Need{KV: 100, Prefill: 200}); got != route.LeftFull {
+	if got := p.Usable(start, &route.Need{KV: 100, Prefill: 200}); got != route.LeftFull {
 		t.Errorf("prefill of 200 beside 400 of 500: %q, want full", got)
 	}
 	p.Answered(&first)
-	if got := p.Usable(start, route.Need{KV: 100, Prefill: 200}); got != route.Chosen {
+	if got := p.Usable(start, &route.Need{KV: 100, Prefill: 200}); got != route.Chosen {
 		t.Errorf("after the first token: %q, want usable", got)
 	}
-	if got := p.Usable(start, route.Need{KV: 401}); got != route.LeftFull {
+	if got := p.Usable(start, &route.Need{KV: 401}); got != route.LeftFull {
 		t.Errorf("KV of 401 beside 600 of 1000: %q, want full", got)
 	}
 	second := p.Take(start, route.Need{KV: 1})
-	if got := p.Usable(start, route.Need{}); got != route.LeftFull {
+	if got := p.Usable(start, &route.Need{}); got != route.LeftFull {
 		t.Errorf("third of two slots: %q, want full", got)
 	}
 	p.Give(first)
 	p.Give(second)
 	huge := p.Take(start, route.Need{KV: 9999, Prefill: 9999}) // clamped, so it runs alone
-	if got := p.Usable(start, route.Need{KV: 1}); got != route.LeftFull {
+	if got := p.Usable(start, &route.Need{KV: 1}); got != route.LeftFull {
 		t.Errorf("beside one that fills it: %q, want full", got)
 	}
 	p.Give(huge)

@@ -61,7 +61,7 @@ func TestPinnedCredential(t *testing.T) {
 	p := &route.Place{Backend: b}
 	only := route.Need{Only: "k2"}
 	for i := range 3 {
-		if got := p.Usable(noon, only); (got == route.Chosen) != (i < 2) {
+		if got := p.Usable(noon, &only); (got == route.Chosen) != (i < 2) {
 			t.Fatalf("request %d: %q", i, got)
 		}
 		if i == 2 {
@@ -73,7 +73,7 @@ func TestPinnedCredential(t *testing.T) {
 		}
 		p.Give(taken)
 	}
-	if got := p.Usable(noon, route.Need{}); got != route.Chosen {
+	if got := p.Usable(noon, &route.Need{}); got != route.Chosen {
 		t.Errorf("any other request: %q", got)
 	}
 	if at := p.RoomAt(noon, only); !at.After(noon) {
