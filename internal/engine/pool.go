@@ -81,11 +81,11 @@ type fit struct {
 	pool     *pool
 	version  uint64
 	tried    int
-	avoid    bool
 	maxSpend sluice.Nano
-	maxRisk  sluice.Risk
 	region   string
+	avoid    bool
 	roam     bool
+	maxRisk  sluice.Risk
 	set      sched.Set
 }
 

@@ -12,22 +12,23 @@ import (
 	"sluice/internal/sched"
 )
 
-// request is one open or expired request. What its turn in the queue looks at lies
-// together: by then what has waited is in no cache, and every line of it is a miss.
+// request is one open or expired request. What is looked at together lies together, in
+// lines of 64 bytes: by the time of its turn what has waited is in no cache, and every
+// line of it is a miss.
 type request struct {
 	course
-	item sched.Item
 	call call
+	item sched.Item
 	res  quota.Reservation
-
-	ranking *ranking // nil where it never had one
 }
 
-// course is what of a request begins anew when its memory is used again.
+// course is what of a request begins anew when its memory is used again, but for
+// ranking.
 type course struct {
-	hash  uint64   // of its id, in the engine's index
-	other *request // that it races with: of a hedge the one it is beside, of that one its hedge
+	// Its end asks for what comes first.
 
+	hash     uint64   // of its id, in the engine's index
+	other    *request // that it races with: of a hedge the one it is beside, of that one its hedge
 	phase    phase
 	tier     ladder.Tier  // of the pool that it joined, or that did not take it
 	prefer   route.Prefer // the model's
@@ -44,46 +45,51 @@ type course struct {
 	begun    bool         // its content has come
 	clamped  bool         // felt has lowered bound
 	partly   bool         // what keeps it out of a queue is its tenant's part of it
+	attempt  int
+	worked   int64        // cost of attempts that have ended
+	pool     *pool        // where it waits or runs
+	place    *route.Place // where it runs
 
-	attempt int
-	bound   sluice.Tokens // output bound, perhaps clamped
-	heldTo  sluice.Tokens // output that spend is held for, where that is done in steps; else 0
-	spend   sluice.Nano   // what is held of it
-	covered *price.Row    // what that covers without a look at the price: most often there is one
+	taken   *route.Taken // what it takes of the place
+	started int64        // of this attempt, in nanoseconds from the engine's base, as all that follow
+	arrived int64
+	expires int64
+	check   int64         // when expires is looked at: never later than expires
+	index   int           // in the heap of expiry or of expired
+	ranking *ranking      // nil where it never had one
 	cached  sluice.Tokens // of its input, believed to be in the place's prefix cache
-	worked  int64         // cost of attempts that have ended
 
-	pool  *pool        // where it waits or runs
-	place *route.Place // where it runs
-	taken *route.Taken // what it takes of the place
-	asked asked
-	fit   fit
-
-	tried  []sluice.BackendID
-	failed []string // the failure domains in which attempts failed
-
+	bound    sluice.Tokens                 // of its output, perhaps clamped
+	heldTo   sluice.Tokens                 // output that spend is held for, where that is done in steps; else 0
+	spend    sluice.Nano                   // what is held of it
+	covered  *price.Row                    // what that covers without a look at the price: most often there is one
 	table    *route.Table                  // in which model was looked up
 	model    *route.Model                  // nil if the table has none
 	maxSpend sluice.Nano                   // the model's MaxSpend
 	risks    map[sluice.PoolID]sluice.Risk // the model's MaxRisk
-	region   string                        // in which it is to be served, of a model with a locality
-	felt     *Felt                         // of the ladder that tier is of; nil if it was on the ground
-	lessened lessened                      // by how much that has lowered bound, until the request has a place
 
-	arrived int64 // in nanoseconds from the engine's base, as all that follow
-	started int64 // this attempt
-	expires int64
-	check   int64 // when expires is looked at: never later than expires
-	index   int   // in the heap of expiry or of expired
+	fit   fit
+	tried []sluice.BackendID
+	asked asked
 
+	region    string        // in which it is to be served, of a model with a locality
+	felt      *Felt         // of the ladder that tier is of; nil if it was on the ground
+	lessened  lessened      // by how much that has lowered bound, until the request has a place
 	maxWait   time.Duration // in a queue
 	predicted time.Duration // wait, at arrival
 	left      time.Duration // its client has, and its backend may go on for as long; else 0
+
+	failed []string // the failure domains in which attempts failed
 }
 
 // call is what of a Call is asked for after its arrival. Whose it is, and for which model,
 // is the item's flow.
 type call struct {
+	User    sluice.UserID
+	Least   sluice.Tokens
+	MaxWait time.Duration
+	Policy  *sluice.Policy
+
 	ID        sluice.RequestID
 	Class     sluice.Class
 	Risk      sluice.Risk // as the policy raises it
@@ -97,18 +103,14 @@ type call struct {
 	Needs     route.Needs
 	Choices   int64
 	Session   route.Session
-	Work      sluice.Work
-	Policy    *sluice.Policy
 	Pin       *route.Pin
 	Shadow    *route.Shadow
-	Run       sluice.RunID
-	Dialect   string
-	Others    []route.Translation
-	Prefix    route.Prefix
 
-	User    sluice.UserID
-	Least   sluice.Tokens
-	MaxWait time.Duration
+	Others  []route.Translation
+	Prefix  route.Prefix
+	Dialect string
+	Run     sluice.RunID
+	Work    sluice.Work
 }
 
 // phase is what an open request does. Every request leaves by drop, once.
@@ -133,7 +135,7 @@ func (e *Engine) newRequest(now time.Time, c *Call) *request {
 		r = &request{}
 	}
 	p := &c.Principal
-	r.course = course{}
+	r.course = course{ranking: r.ranking}
 	r.call = call{
 		ID: c.ID, Class: c.Class, Risk: p.Policy.Raise(c.Risk), Billing: c.Billing,
 		Free: c.Free, Owed: c.Owed, Streaming: c.Streaming, Single: c.Single, Whole: c.Whole, Counted: c.Counted,
