@@ -272,11 +272,10 @@ func (e *Engine) push(r *request, p *pool) {
 
 // weigh brings the request's item in line with what a pool's backends are.
 func (r *request) weigh(p *pool) {
-	w := r.work(r.bound)
-	need := r.needOfPlace()
+	w, need := &r.call.Work, r.needOfPlace()
 	r.item.Backends = p.set(r)
 	kv, prefill := p.most(&r.item.Backends)
 	r.item.Need = sched.Amounts{sched.Slots: 1, sched.KV: min(int64(need.KV), kv), sched.Prefill: min(int64(need.Prefill), prefill)}
-	in, out := max(0, w.Input-w.CachedInput), min(w.Output, w.OutputBound)
+	in, out := max(0, w.Input-w.CachedInput), min(w.Output, r.bound)
 	r.item.Cost, r.item.Upfront = p.cost(in, out), p.cost(in, out/upfront)
 }

@@ -138,7 +138,7 @@ func (e *Engine) free(now time.Time, r *request, end route.Ending) {
 		end = route.Ending{Why: sluice.Displaced}
 	}
 	changed := pl.Ended(now, r.taken, end)
-	pl.Give(*r.taken)
+	pl.Give(r.taken)
 	e.takens = append(e.takens, r.taken)
 	r.place, r.taken, r.cached = nil, nil, 0
 	e.running--

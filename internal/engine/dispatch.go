@@ -170,8 +170,11 @@ func (p *pool) choose(now time.Time, r *request) int {
 		}
 	}
 	p.favour(now, r, left)
-	a := r.asking()
-	return p.chooser.Choose(now, left, &a)
+	p.asking = route.Asking{}
+	if r.sticky || p.chooser.Asks() {
+		p.asking = r.asking()
+	}
+	return p.chooser.Choose(now, left, &p.asking)
 }
 
 // begin lets an attempt, whose gauges have been taken, run on the i-th place of its
@@ -179,10 +182,10 @@ func (p *pool) choose(now time.Time, r *request) int {
 func (e *Engine) begin(now time.Time, r *request, i int) {
 	p := r.pool
 	r.place = p.places[i]
-	a := r.asking()
-	r.cached = p.chooser.Took(i, &a)
+	r.cached = p.chooser.Took(i, &p.asking)
 	r.taken = e.newTaken()
-	*r.taken = r.place.Take(now, r.needOfPlace())
+	need := r.needOfPlace()
+	r.place.Take(now, &need, r.taken)
 	r.waited()
 	r.bounded()
 	r.phase = running
@@ -217,7 +220,13 @@ func (e *Engine) grant(now time.Time, r *request) {
 	g := &out.grants[len(out.grants)-1] // filled where it is: it is long
 	g.ID, g.Attempt, g.Pool, g.Backend, g.Key = r.call.ID, r.attempt, p.id, r.place.Backend, r.taken.Key()
 	if m := e.modelOf(r); m != nil && r.call.Shadow == nil {
-		g.Fallback, g.Canary, g.Evaluated = m.IsFallback(p.id), m.Terms[p.id].IsCanary(), m.Evaluated[p.id]
+		g.Fallback = m.IsFallback(p.id)
+		if m.Terms != nil {
+			g.Canary = m.Terms[p.id].IsCanary()
+		}
+		if m.Evaluated != nil {
+			g.Evaluated = m.Evaluated[p.id]
+		}
 		g.HedgeAfter = r.hedgeAfter(m)
 	}
 	g.Away, g.Queued, g.Stay = r.away, now.Sub(r.item.Since), p.chooser.Stayed()
@@ -249,15 +258,18 @@ func (e *Engine) candidates(now time.Time, r *request) []Candidate {
 			return false
 		})
 	}
-	for i, pl := range r.pool.places {
-		c := r.candidate(r.pool.id, pl.Backend, r.pool.left[i])
-		note := r.pool.chooser.Note(i)
-		c.Cached, c.Cost = note.Cached, note.Cost
-		if i < len(r.pool.figures) {
-			f := r.pool.figures[i]
+	p := r.pool
+	for i, pl := range p.places {
+		out = append(out, r.candidate(p.id, pl.Backend, p.left[i]))
+		c := &out[len(out)-1]
+		if p.chooser.Asks() {
+			note := p.chooser.Note(i)
+			c.Cached, c.Cost = note.Cached, note.Cost
+		}
+		if i < len(p.figures) {
+			f := &p.figures[i]
 			c.Expected, c.Price = f.Time, f.Price
 		}
-		out = append(out, c)
 	}
 	e.answers.candidates = out
 	return slices.Clip(out[from:])
@@ -303,10 +315,12 @@ func (e *Engine) leftOut(now time.Time, r *request, m *route.Model) (out []Candi
 
 func (r *request) candidate(p sluice.PoolID, b *route.Backend, left route.Left) Candidate {
 	c := Candidate{Pool: p, Backend: b.ID, Left: string(left)}
-	switch ask := r.spoken(); left {
+	switch left {
 	case route.LeftLacks:
+		ask := r.spoken()
 		c.Lacks = ask.NeedsOf(b) & b.Lacks
 	case route.LeftTranslate:
+		ask := r.spoken()
 		if err := ask.Untranslated(b); err != nil {
 			c.Field = err.Param
 		}

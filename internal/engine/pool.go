@@ -22,6 +22,7 @@ type pool struct {
 	places  []*route.Place
 	leaving []*route.Place // taken out of the table while they ran something; for the view
 	left    []route.Left   // scratch: one word per place
+	asking  route.Asking   // scratch: what the last choice was for; empty if its rule does not look at that
 	chooser *route.Chooser
 	figures []route.Figure // scratch: of each place, of the last choice; empty if it preferred nothing
 	room    room           // what the queue is shown while it is served
@@ -91,14 +92,14 @@ type fit struct {
 
 // eligible is the backends that may serve r at all.
 func (p *pool) eligible(r *request) *sched.Set {
-	f, maxRisk := &r.fit, r.risks[p.id]
+	f, maxRisk := &r.fit, r.maxRisk(p)
 	if f.pool == p && f.version == p.version && f.tried == len(r.tried) && f.avoid == r.avoid && f.maxSpend == r.maxSpend && f.maxRisk == maxRisk && f.region == r.region && f.roam == r.roam {
 		return &f.set
 	}
 	*f = fit{pool: p, version: p.version, tried: len(r.tried), avoid: r.avoid, maxSpend: r.maxSpend, maxRisk: maxRisk, region: r.region, roam: r.roam}
 	ask := r.ask(p)
 	if r.plain() {
-		if set, ok := p.usual.serving(p, ask); ok {
+		if set, ok := p.usual.serving(p, &ask); ok {
 			f.set = set
 			return &f.set
 		}
@@ -113,27 +114,36 @@ func (p *pool) eligible(r *request) *sched.Set {
 
 // judge fills left with a word for every place: may it serve r now?
 func (p *pool) judge(now time.Time, r *request) []route.Left {
-	need, may := r.needOfPlace(), p.eligible(r)
+	need, queued := r.needOfPlace(), p == r.pool && r.call.Shadow == nil
 	p.left = p.left[:0]
 	for i, pl := range p.places {
 		var left route.Left
-		switch {
-		case !may.Has(i):
-			ask := r.ask(p)
-			left = r.eligible(pl.Backend, &ask)
-		case r.call.Shadow == nil && r.dearer(pl.Backend): // a copy holds what it needs only once it has found a place
-			left = route.LeftDearer
-		case r.call.Shadow != nil && p.asked() && pl.Health.Open(): // a copy that hangs as its probe would keep requests from it
-			left = route.LeftUnhealthy
-		default:
+		if queued && r.item.Backends.Has(i) { // it may, as was found when it was weighed
 			left = pl.Usable(now, &need)
+		} else {
+			left = p.judgeAt(now, r, i, &need)
 		}
-		if left == route.Chosen && r.attempt > 0 && p.retries.AllowsOn(now, pl) != route.Allowed {
+		if r.attempt > 0 && left == route.Chosen && p.retries.AllowsOn(now, pl) != route.Allowed {
 			left = route.LeftRetries
 		}
 		p.left = append(p.left, left)
 	}
 	return p.left
+}
+
+// judgeAt is the word for the i-th place, retries aside.
+func (p *pool) judgeAt(now time.Time, r *request, i int, need *route.Need) route.Left {
+	pl := p.places[i]
+	switch {
+	case !p.eligible(r).Has(i):
+		ask := r.ask(p)
+		return r.eligible(pl.Backend, &ask)
+	case r.call.Shadow == nil && r.dearer(pl.Backend): // a copy holds what it needs only once it has found a place
+		return route.LeftDearer
+	case r.call.Shadow != nil && p.asked() && pl.Health.Open(): // a copy that hangs as its probe would keep requests from it
+		return route.LeftUnhealthy
+	}
+	return pl.Usable(now, need)
 }
 
 // serves tells how far r could be served by the pool: by no backend at all, by
@@ -152,6 +162,9 @@ func (p *pool) serves(now time.Time, r *request) service {
 			best = max(best, avoided)
 		default:
 			best = serves
+		}
+		if best == serves {
+			break
 		}
 	}
 	switch s := p.site(r.region); {
@@ -269,7 +282,7 @@ func (p *pool) set(r *request) sched.Set {
 	may := p.eligible(r)
 	s := *may
 	for i, pl := range p.places {
-		if may.Has(i) && (r.dearer(pl.Backend) || r.attempt > 0 && p.retries.AllowsOn(r.item.Since, pl) != route.Allowed) {
+		if may.Has(i) && (!r.covers(pl.Backend) && r.dearer(pl.Backend) || r.attempt > 0 && p.retries.AllowsOn(r.item.Since, pl) != route.Allowed) {
 			s.Drop(i)
 		}
 	}
@@ -280,9 +293,14 @@ func (p *pool) set(r *request) sched.Set {
 func (p *pool) offers(r *request, to []*price.Row) []*price.Row {
 	may := p.eligible(r)
 	for i, pl := range p.places {
-		if row := pl.Backend.Row(); may.Has(i) && !slices.Contains(to, row) {
-			to = append(to, row)
+		if !may.Has(i) {
+			continue
 		}
+		row := pl.Backend.Row()
+		if n := len(to); n > 0 && to[n-1] == row || slices.Contains(to, row) {
+			continue
+		}
+		to = append(to, row)
 	}
 	return to
 }

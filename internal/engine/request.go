@@ -184,6 +184,9 @@ func (e *Engine) reuse(r *request) {
 // ownFirst leaves places of other dialects to requests that find none of their own:
 // what passes as it is loses nothing.
 func (r *request) ownFirst(places []*route.Place, left []route.Left) {
+	if len(r.call.Others) == 0 { // none of another can take it
+		return
+	}
 	ask := r.spoken()
 	own := func(i int) bool { return ask.Own(places[i].Backend) }
 	found := false
@@ -213,8 +216,16 @@ func (r *request) under(m *route.Model) {
 func (r *request) ask(p *pool) route.Ask {
 	return route.Ask{
 		Dialect: r.call.Dialect, Others: r.call.Others, Needs: r.call.Needs, Policy: r.call.Policy, Work: r.call.Work, Billing: r.call.Billing, Free: r.call.Free,
-		Risk: r.call.Risk, MaxRisk: r.risks[p.id], Pin: r.call.Pin,
+		Risk: r.call.Risk, MaxRisk: r.maxRisk(p), Pin: r.call.Pin,
 	}
+}
+
+// maxRisk is the highest label that the pool takes of the request's model.
+func (r *request) maxRisk(p *pool) sluice.Risk {
+	if r.risks == nil {
+		return sluice.RiskNone
+	}
+	return r.risks[p.id]
 }
 
 // modelOf is the request's model in the table in force, nil if that has none.
@@ -260,8 +271,11 @@ func (r *request) least() sluice.Tokens {
 	return MinOutput
 }
 
+// needOfPlace is what the request asks of a place: what that holds of its prompt is not
+// prefilled.
 func (r *request) needOfPlace() route.Need {
-	n := route.NeedOf(r.shape())
+	w := &r.call.Work
+	n := route.NeedOf(w.Input, max(w.CachedInput, r.cached), min(w.OutputHold, r.bound))
 	n.Only = r.only()
 	return n
 }
@@ -284,14 +298,14 @@ func (r *request) shape() sluice.Work {
 
 // asking is what a place is chosen for.
 func (r *request) asking() route.Asking {
-	w := r.work(r.bound)
+	w := &r.call.Work
 	session := r.call.Session
 	if session == 0 && r.call.Run != "" {
 		session = route.SessionOf(r.item.Flow.Tenant, string(r.call.Run))
 	}
 	return route.Asking{
 		ID: r.call.ID, Attempt: r.attempt, Tenant: r.item.Flow.Tenant, Session: session, Sticky: r.sticky && r.call.Session != 0,
-		Input: w.Input, KV: w.KV(), Prefix: r.call.Prefix,
+		Input: w.Input, KV: w.Input + min(w.OutputHold, r.bound), Prefix: r.call.Prefix,
 	}
 }
 
@@ -306,10 +320,13 @@ func (r *request) price(row *price.Row, bound sluice.Tokens) sluice.Nano {
 	return row.SoftHold(r.work(bound))
 }
 
+// covers reports whether what the request holds of spend is for the backend's own prices.
+func (r *request) covers(b *route.Backend) bool { return r.covered != nil && r.covered == b.Row() }
+
 // dearer reports whether a backend costs more than the request holds, since a
 // table with other prices came into force.
 func (r *request) dearer(b *route.Backend) bool {
-	if row := b.Row(); row != nil && row == r.covered {
+	if r.covers(b) {
 		return false
 	}
 	bound := r.spendBound(r.bound)

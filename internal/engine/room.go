@@ -18,7 +18,7 @@ type room struct {
 
 // usable reports whether a place may be given anything at all.
 func (m *room) usable(pl *route.Place) bool {
-	return pl.Backend.Weight > 0 && pl.Fit(m.now) == route.Chosen
+	return pl.Ready(m.now)
 }
 
 // Capacity is what the usable backends hold in all, and what of it is free.
@@ -33,20 +33,20 @@ func (m *room) Capacity() (all, free sched.Amounts) {
 // sum is what the usable backends hold, and what of it is free; of a set, if that is not
 // nil, those whose breakers are closed.
 func (m *room) sum(of *sched.Set) (all, free sched.Amounts) {
-	bounded := [...]bool{true, true, true}
+	var unbounded [len(all)]bool
 	for i, pl := range m.p.places {
-		if !m.usable(pl) || of != nil && (!of.Has(i) || pl.Health.Open()) {
+		if !pl.Ready(m.now) || of != nil && (!of.Has(i) || pl.Health.Open()) {
 			continue
 		}
 		most, used := pl.Levels(m.now)
 		for d := range all {
-			bounded[d] = bounded[d] && most[d] > 0
+			unbounded[d] = unbounded[d] || most[d] == 0
 			all[d] += most[d]
 			free[d] += max(0, most[d]-used[d])
 		}
 	}
 	for d := range all {
-		if !bounded[d] {
+		if unbounded[d] {
 			all[d], free[d] = 0, 0
 		}
 	}
@@ -57,13 +57,19 @@ func (m *room) sum(of *sched.Set) (all, free sched.Amounts) {
 // dimension takes anything, since what is larger than it runs alone there. That
 // which is kept for a request counts only for what goes first.
 func (m *room) Most(set *sched.Set, first bool) (most sched.Amounts) {
+	own, hosts := m.keptBack(first)
 	for i, pl := range m.p.places {
-		if !set.Has(i) || m.keptBack(pl, first) || !pl.Open(m.now) {
+		if !pl.Open(m.now) || !set.Has(i) || pl == own || pl == hosts {
 			continue
 		}
-		most[sched.Slots] = max(most[sched.Slots], pl.Slots()-pl.Running())
-		most[sched.KV] = max(most[sched.KV], m.memory(pl))
-		most[sched.Prefill] = max(most[sched.Prefill], free(int64(pl.Backend.Capacity.PrefillTokens), int64(pl.Prefill())))
+		all, used := pl.Levels(m.now)
+		memory := int64(math.MaxInt64)
+		if used[sched.Slots] > 0 {
+			memory = free(all[sched.KV], used[sched.KV])
+		}
+		most[sched.Slots] = max(most[sched.Slots], all[sched.Slots]-used[sched.Slots])
+		most[sched.KV] = max(most[sched.KV], memory)
+		most[sched.Prefill] = max(most[sched.Prefill], free(all[sched.Prefill], used[sched.Prefill]))
 	}
 	for d := range most {
 		if m.all[d] > 0 {
@@ -73,10 +79,16 @@ func (m *room) Most(set *sched.Set, first bool) (most sched.Amounts) {
 	return most
 }
 
-// keptBack reports whether what is free at a place is kept for another: for one of the
-// pool itself even if a guest is first.
-func (m *room) keptBack(pl *route.Place, first bool) bool {
-	return !first && pl == m.p.keeps() || m.p.host != nil && pl == m.p.host.keeps()
+// keptBack is the places where what is free is kept for another, nil if there is none:
+// the pool's, and for one of the pool itself even if a guest is first.
+func (m *room) keptBack(first bool) (own, hosts *route.Place) {
+	if !first {
+		own = m.p.keeps()
+	}
+	if m.p.host != nil {
+		hosts = m.p.host.keeps()
+	}
+	return own, hosts
 }
 
 // fitsIn reports whether there is room in every dimension that is bounded.
@@ -110,8 +122,9 @@ func (m *room) Fits(it *sched.Item, first bool) bool {
 		return false
 	}
 	need := it.Value.(*request).needOfPlace()
+	own, hosts := m.keptBack(first)
 	for i, pl := range m.p.places {
-		if it.Backends.Has(i) && pl.Backend.Weight > 0 && !m.keptBack(pl, first) && pl.Usable(m.now, &need) == route.Chosen {
+		if it.Backends.Has(i) && pl != own && pl != hosts && pl.Usable(m.now, &need) == route.Chosen && pl.Backend.Weight > 0 {
 			return true
 		}
 	}
@@ -160,7 +173,7 @@ func (p *pool) keeps() *route.Place {
 func (p *pool) most(set *sched.Set) (kv, prefill int64) {
 	for i, pl := range p.places {
 		if set.Has(i) {
-			c := pl.Backend.Capacity
+			c := &pl.Backend.Capacity
 			kv, prefill = max(kv, whole(int64(c.KVTokens))), max(prefill, whole(int64(c.PrefillTokens)))
 		}
 	}

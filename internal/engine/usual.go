@@ -37,13 +37,13 @@ func (r *request) plain() bool {
 
 // serving is the backends that may serve a plain request; false if its input is too long
 // for some of them.
-func (u *usual) serving(p *pool, ask route.Ask) (sched.Set, bool) {
+func (u *usual) serving(p *pool, ask *route.Ask) (sched.Set, bool) {
 	asks := usually{ask.Dialect, ask.Needs, ask.Risk, ask.MaxRisk, ask.Billing, ask.Free}
 	if input := ask.Work.Input; u.version != p.version || u.asks != asks {
 		ask.Work.Input = 0
 		*u = usual{version: p.version, asks: asks, longest: math.MaxInt64}
 		for i, pl := range p.places {
-			if route.Eligible(pl.Backend, &ask) == route.Chosen {
+			if route.Eligible(pl.Backend, ask) == route.Chosen {
 				u.set.Add(i)
 				u.longest = min(u.longest, pl.Backend.LongestInput())
 			}

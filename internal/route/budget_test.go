@@ -296,9 +296,9 @@ func TestRetriesAndTheClock(t *testing.T) {
 
 // fail is an attempt there that ends so.
 func fail(p *Place, now time.Time, why sluice.Reason) {
-	n := p.Take(now, Need{})
+	n := take(p, now, Need{})
 	p.Ended(now, &n, Ending{Why: why})
-	p.Give(n)
+	p.Give(&n)
 }
 
 // Without breakers nothing keeps a backend out; with them again, what happened counts.

@@ -74,6 +74,9 @@ func (c *Chooser) Configure(rule Choice, a Affinity, places []*Place) {
 	c.found = make([]int32, len(c.index.slots))
 }
 
+// Asks reports whether the rule looks at what it chooses for, sessions aside.
+func (c *Chooser) Asks() bool { return c.rule != ByLoad && c.rule != ByTurn }
+
 // Rule is the one in force.
 func (c *Chooser) Rule() Choice { return c.rule }
 
@@ -130,7 +133,7 @@ func (c *Chooser) least(left []Left, less func(p, q int) bool) int {
 // look finds what each place holds of a prompt. It returns the place that its session
 // was at, nil if none is remembered.
 func (c *Chooser) look(left []Left, a *Asking) (session *set) {
-	if c.rule == ByLoad || c.rule == ByTurn {
+	if !c.Asks() {
 		return nil
 	}
 	clear(c.notes)

@@ -40,7 +40,7 @@ func (p *pool) choose(a route.Asking, out ...int) (i int, cached sluice.Tokens) 
 
 // take puts the request there.
 func (p *pool) take(i int, a route.Asking, cached sluice.Tokens) route.Taken {
-	return p.places[i].Take(start, route.Need{KV: a.Input, Prefill: a.Input - cached, Input: a.Input})
+	return take(p.places[i], start, route.Need{KV: a.Input, Prefill: a.Input - cached, Input: a.Input})
 }
 
 // blocks is a prompt of n blocks, of which the first are those of other prompts.
@@ -228,7 +228,7 @@ func TestTwoChoicesShareByWeight(t *testing.T) {
 	got := make([]int, 3)
 	for n := range 7000 {
 		i, _ := p.choose(route.Asking{ID: sluice.RequestID(fmt.Sprint(n)), Input: 100})
-		p.places[i].Give(p.places[i].Take(start, route.Need{}))
+		run(p.places[i])
 		got[i]++
 	}
 	for i, want := range []int{1000, 2000, 4000} {

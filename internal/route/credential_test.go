@@ -20,9 +20,9 @@ func TestKeysShareByWeight(t *testing.T) {
 	p := keyed("b", nil, Key{"x", 1}, Key{"y", 3})
 	got := map[string]int{}
 	for range 400 {
-		n := p.Take(start, Need{})
+		n := take(p, start, Need{})
 		got[n.Key()]++
-		p.Give(n)
+		p.Give(&n)
 	}
 	if got["x"] != 100 || got["y"] != 300 {
 		t.Errorf("%v, want 100 and 300", got)
@@ -36,9 +36,9 @@ func TestCredentialsCoolDownApart(t *testing.T) {
 	a, b := keyed("a", &all, Key{"x", 1}, Key{"y", 1}), keyed("b", &all, Key{"x", 1})
 	now := start
 	end := func(p *Place, e Ending) string {
-		n := p.Take(now, Need{})
+		n := take(p, now, Need{})
 		p.Ended(now, &n, e)
-		p.Give(n)
+		p.Give(&n)
 		return n.Key()
 	}
 	first := end(a, Ending{Why: sluice.UpstreamLimited, RetryAfter: time.Minute})
@@ -75,12 +75,12 @@ func TestCredentialsCoolDownApart(t *testing.T) {
 		t.Errorf("one spent, one refused: %s", a.State(now))
 	}
 	now = now.Add(ParkedFor - 2*time.Minute)
-	trial := a.Take(now, Need{}) // of x
+	trial := take(a, now, Need{}) // of x
 	if a.Fit(now) != LeftParked || trial.Key() != "x" {
 		t.Errorf("a second request beside the trial of %s", trial.Key())
 	}
 	a.Ended(now, &trial, Ending{})
-	a.Give(trial)
+	a.Give(&trial)
 	if s, _ := all.Of("x").State(); s != CredentialUsable {
 		t.Errorf("after the trial it is %s", s)
 	}
@@ -97,7 +97,7 @@ func TestRatesOfCredentials(t *testing.T) {
 	p.Hint(start, "x", Hint{Rate: RateTokens, Limit: 1000, Remaining: 10, At: start})
 	p.Hint(start, "y", Hint{Rate: RateTokens, Limit: 1000, Remaining: 500, At: start})
 	for range 2 {
-		if n := p.Take(start, Need{Input: 100}); n.Key() != "y" {
+		if n := take(p, start, Need{Input: 100}); n.Key() != "y" {
 			t.Errorf("goes with %s", n.Key())
 		}
 	}
@@ -126,7 +126,7 @@ func TestCredentialsAgainstAnything(t *testing.T) {
 				if p.Usable(now, &Need{}) != Chosen {
 					continue
 				}
-				n := p.Take(now, Need{})
+				n := take(p, now, Need{})
 				if now.Before(out[n.Key()]) {
 					t.Fatalf("%s is used %v before it may be", n.Key(), out[n.Key()].Sub(now))
 				}
@@ -145,7 +145,7 @@ func TestCredentialsAgainstAnything(t *testing.T) {
 					trials[n.Key()] = false
 				}
 				p.Ended(now, &n, Ending{Why: rapid.SampledFrom([]sluice.Reason{sluice.ReasonNone, sluice.ClientGone, sluice.UpstreamLimited}).Draw(t, "why")})
-				p.Give(n)
+				p.Give(&n)
 			case "pass":
 				now = now.Add(d)
 			case "spent":
@@ -176,14 +176,14 @@ func TestBackOffWithoutATime(t *testing.T) {
 		now := time.Unix(1000, 0)
 		p := &Place{Backend: &Backend{ID: id, Weight: 1, Capacity: Capacity{Concurrency: 9}}}
 		limited := func() {
-			first, second := p.Take(now, Need{}), p.Take(now, Need{})
+			first, second := take(p, now, Need{}), take(p, now, Need{})
 			now = now.Add(time.Millisecond)
 			p.Ended(now, &first, Ending{Why: sluice.UpstreamLimited, Credential: true})
-			p.Give(first)
+			p.Give(&first)
 			until, _ := p.Cooling(now)
 			pauses = append(pauses, until.Sub(now))
 			p.Ended(now, &second, Ending{Why: sluice.UpstreamLimited, Credential: true})
-			p.Give(second)
+			p.Give(&second)
 			if again, _ := p.Cooling(now); again != until {
 				t.Errorf("what was in flight made it %v from %v", again.Sub(now), until.Sub(now))
 			}
@@ -198,10 +198,10 @@ func TestBackOffWithoutATime(t *testing.T) {
 				t.Errorf("%s: 429 number %d leaves it alone for %v, want %v to %v", id, i+1, d, most/2, most)
 			}
 		}
-		x := p.Take(now, Need{})
+		x := take(p, now, Need{})
 		now = now.Add(time.Second)
 		p.Ended(now, &x, Ending{})
-		p.Give(x)
+		p.Give(&x)
 		limited()
 		if d := pauses[10]; d > FirstBackOff {
 			t.Errorf("%s: after an answer %v", id, d)

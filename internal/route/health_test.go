@@ -13,6 +13,11 @@ func slotted(id, domain string) *Place {
 	return &Place{Backend: &Backend{ID: sluice.BackendID(id), Domain: domain, Weight: 1, Capacity: Capacity{Concurrency: 40}}}
 }
 
+func take(p *Place, now time.Time, n Need) (t Taken) {
+	p.Take(now, &n, &t)
+	return t
+}
+
 func TestConsecutiveFailuresOpen(t *testing.T) {
 	p, now := slotted("b", ""), start
 	for _, why := range []sluice.Reason{sluice.UpstreamError, sluice.UpstreamTimeout, sluice.UpstreamTruncated, sluice.UpstreamStalled, sluice.UpstreamRefused} {
@@ -29,19 +34,19 @@ func TestConsecutiveFailuresOpen(t *testing.T) {
 		t.Fatalf("in use after %d failures in a row: %s", DefaultFailures, p.State(now))
 	}
 	now = now.Add(Cooldown)
-	probe := p.Take(now, Need{})
+	probe := take(p, now, Need{})
 	if p.Fit(now) != LeftUnhealthy || p.State(now) != "probing" {
 		t.Fatal("a second request beside the probe")
 	}
 	p.Ended(now, &probe, Ending{Why: sluice.UpstreamError})
-	p.Give(probe)
+	p.Give(&probe)
 	if until, cooling := p.Cooling(now); !cooling || until.Sub(now) != Cooldown {
 		t.Fatal("a failed probe must cool down again")
 	}
 	now = now.Add(Cooldown)
-	probe = p.Take(now, Need{})
+	probe = take(p, now, Need{})
 	p.Ended(now, &probe, Ending{Why: sluice.ClientGone})
-	p.Give(probe)
+	p.Give(&probe)
 	if p.Fit(now) != Chosen || p.State(now) != "cooling" {
 		t.Fatal("a probe whose client left has told nothing: the next request is one")
 	}
@@ -63,22 +68,22 @@ func TestConsecutiveFailuresOpen(t *testing.T) {
 // What began before a breaker opened is no news when it ends after it.
 func TestLateEndsAreNoNews(t *testing.T) {
 	p, now := slotted("b", ""), start
-	old := p.Take(now, Need{})
+	old := take(p, now, Need{})
 	for range DefaultFailures {
 		fail(p, now, sluice.UpstreamError)
 	}
 	p.Ended(now, &old, Ending{Why: sluice.ReasonNone})
-	p.Give(old)
+	p.Give(&old)
 	if p.State(now) != "cooling" {
 		t.Fatalf("an answer of before closes it: %s", p.State(now))
 	}
 	old.trip, now = 0, now.Add(Cooldown)
 	fail(p, now, sluice.ReasonNone)
 	for range DefaultFailures {
-		late := p.Take(now, Need{})
+		late := take(p, now, Need{})
 		late.trip, late.probe = 0, false
 		p.Ended(now, &late, Ending{Why: sluice.UpstreamTruncated})
-		p.Give(late)
+		p.Give(&late)
 	}
 	if p.State(now) != "ramping" {
 		t.Errorf("failures of before open it again: %s", p.State(now))
@@ -98,9 +103,9 @@ func TestShareOfFailuresOpens(t *testing.T) {
 			if tt.every > 0 && i%tt.every == 0 || tt.every == 0 && i%3 == 0 {
 				why = sluice.UpstreamError
 			}
-			n := p.Take(now, Need{})
+			n := take(p, now, Need{})
 			p.Ended(now, &n, Ending{Why: why, Last: tt.last == 1})
-			p.Give(n)
+			p.Give(&n)
 			if i+1 < beyond && p.State(now) != "healthy" {
 				t.Fatalf("%s: judged by %d attempts", tt.name, i+1)
 			}
@@ -135,12 +140,12 @@ func TestSlowAnswersOpen(t *testing.T) {
 		p, now := slotted("b", ""), start
 		p.Health.Configure(BreakerPolicy{FirstToken: 5 * time.Second, Rate: 10, Window: MaxBreakTime}, false)
 		for range DefaultBreakVolume {
-			n := p.Take(now, Need{})
+			n := take(p, now, Need{})
 			p.Progressed(now.Add(tt.first), &n, 1, 1)
 			p.Completed(now.Add(tt.whole), &n, 101, 1)
 			now = now.Add(tt.whole)
 			p.Ended(now, &n, Ending{})
-			p.Give(n)
+			p.Give(&n)
 		}
 		if got := p.State(now); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
@@ -162,9 +167,9 @@ func TestPauseOnlyLengthens(t *testing.T) {
 		{Ending{Why: sluice.UpstreamError, RetryAfter: time.Second}, time.Minute},
 		{Ending{Why: sluice.UpstreamLimited, RetryAfter: 24 * time.Hour}, MaxPause},
 	} {
-		n := p.Take(now, Need{})
+		n := take(p, now, Need{})
 		p.Ended(now, &n, tt.e)
-		p.Give(n)
+		p.Give(&n)
 		if until, cooling := p.Cooling(now); !cooling || until.Sub(now) != max(tt.want, time.Minute) && tt.want >= time.Minute {
 			t.Errorf("%+v: %v", tt.e, until.Sub(now))
 		}
@@ -197,7 +202,7 @@ func TestBreakerAgainstAnything(t *testing.T) {
 					t.Fatalf("given a request %v before its cool-down ends", until.Sub(now))
 				}
 				most := max(1, 40*p.Health.Share(now)/1000)
-				n := p.Take(now, Need{})
+				n := take(p, now, Need{})
 				live = append(live, attempt{n, open})
 				if !open && p.Running() > max(most, 1) {
 					t.Fatalf("runs %d, and %d is its share", p.Running(), most)
@@ -211,7 +216,7 @@ func TestBreakerAgainstAnything(t *testing.T) {
 				live = append(live[:i], live[i+1:]...)
 				why := rapid.SampledFrom([]sluice.Reason{sluice.ReasonNone, sluice.UpstreamError, sluice.UpstreamError, sluice.UpstreamTruncated, sluice.ClientGone, sluice.UpstreamLimited}).Draw(t, "why")
 				p.Ended(now, &a.n, Ending{Why: why, RetryAfter: time.Duration(rapid.IntRange(0, 20).Draw(t, "after")) * time.Second})
-				p.Give(a.n)
+				p.Give(&a.n)
 				if a.probe && why == sluice.UpstreamError && !p.Health.Open() {
 					t.Fatal("a probe that failed closed it")
 				}
@@ -313,12 +318,12 @@ func TestDomain(t *testing.T) {
 		t.Fatalf("two of three: open %v, the third is %s", d.Open(), ps[2].State(now))
 	}
 	now = now.Add(Cooldown)
-	probe := ps[0].Take(now, Need{})
+	probe := take(ps[0], now, Need{})
 	if ps[1].Fit(now) != LeftDomain {
 		t.Error("two probes in one domain")
 	}
 	ps[0].Ended(now, &probe, Ending{})
-	ps[0].Give(probe)
+	ps[0].Give(&probe)
 	if judge(); d.Open() || ps[2].Fit(now) != Chosen {
 		t.Error("one of three is left, and the domain is avoided")
 	}
@@ -361,7 +366,7 @@ func TestWhatRanAsItOpenedCounts(t *testing.T) {
 		p, now := slotted("a", ""), start
 		var ran []Taken
 		for range DefaultFailures + answers {
-			ran = append(ran, p.Take(now, Need{}))
+			ran = append(ran, take(p, now, Need{}))
 		}
 		for i := range DefaultBreakVolume {
 			why := sluice.ReasonNone
@@ -382,7 +387,7 @@ func TestWhatRanAsItOpenedCounts(t *testing.T) {
 				}
 			}
 			p.Ended(now, &ran[i], Ending{Why: why})
-			p.Give(ran[i])
+			p.Give(&ran[i])
 		}
 		if Settle(now, []*Place{p}, true); p.State(now) != "cooling" {
 			t.Errorf("%d failures in a row: %s, want cooling", DefaultFailures, p.State(now))

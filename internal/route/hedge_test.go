@@ -86,9 +86,9 @@ func TestLostRace(t *testing.T) {
 			p.Health.Configure(BreakerPolicy{FirstToken: c.first, Failures: 5, Share: 500, Volume: 5, Window: MaxBreakTime}, false)
 			now := time.Unix(1_700_000_000, 0)
 			end := func(after time.Duration, why sluice.Reason) {
-				taken := p.Take(now, Need{})
+				taken := take(p, now, Need{})
 				p.Ended(now.Add(after), &taken, Ending{Why: why})
-				p.Give(taken)
+				p.Give(&taken)
 			}
 			for range 4 {
 				end(time.Millisecond, sluice.UpstreamError)

@@ -15,9 +15,10 @@ type Need struct {
 	Only    string // the credential that it must go with; empty is any
 }
 
-// NeedOf is the need of a request.
-func NeedOf(w sluice.Work) Need {
-	return Need{KV: w.KV(), Prefill: max(0, w.Input-w.CachedInput), Input: w.Input, Output: w.OutputHold}
+// NeedOf is the need of a request of which so much input is cached, and so much output
+// held.
+func NeedOf(input, cached, output sluice.Tokens) Need {
+	return Need{KV: input + output, Prefill: max(0, input-cached), Input: input, Output: output}
 }
 
 // within clamps a need to a backend's memory and prefill: what is larger runs alone.

@@ -191,12 +191,21 @@ func (p *Place) KVCapacity() sluice.Tokens {
 	return p.load.KVCapacity
 }
 
+// Ready reports whether the backend may be given anything at all.
+func (p *Place) Ready(now time.Time) bool {
+	return p.steady() || p.Backend.Weight > 0 && p.fit(now) == Chosen
+}
+
 // Levels is what the backend holds of each dimension, 0 if that is not known, and what of
 // it is in use.
 func (p *Place) Levels(now time.Time) (all, used sched.Amounts) {
 	if p.steady() {
 		return p.most, sched.Amounts{p.running, int64(p.kv), int64(p.prefill)}
 	}
+	return p.levels(now)
+}
+
+func (p *Place) levels(now time.Time) (all, used sched.Amounts) {
 	now = p.tick(now)
 	all = sched.Amounts{p.slots(), int64(p.KVCapacity()), int64(p.Backend.Capacity.PrefillTokens)}
 	return all, sched.Amounts{p.running, int64(p.KVUsed(now)), int64(p.prefill)}
@@ -260,20 +269,24 @@ func (p *Place) KVUsed(now time.Time) sluice.Tokens {
 	return max(p.kv, p.load.kv(now, p.KVCapacity()))
 }
 
-// Take puts an attempt there and returns what it takes, to be given to Progressed,
-// Answered and Give.
-func (p *Place) Take(now time.Time, n Need) Taken {
+// Take puts an attempt there. What it takes is to be given to Progressed, Answered and
+// Give.
+func (p *Place) Take(now time.Time, n *Need, t *Taken) {
 	now = p.tick(now)
-	t := Taken{Need: n}
+	*t = Taken{Need: *n}
 	t.within(p.KVCapacity(), p.Backend.Capacity.PrefillTokens)
-	p.hold(now, &t)
+	p.hold(now, t)
 	p.running++
 	p.kv += t.KV
 	p.prefill += t.Prefill
-	p.turn += stride / uint64(max(p.Backend.Weight, 1)) * 1000 / uint64(p.Health.Share(now))
+	turn := stride / uint64(max(p.Backend.Weight, 1))
+	if !p.steady() {
+		turn = turn * whole / uint64(p.Health.Share(now))
+	}
+	p.turn += turn
 	t.trip, t.probe = p.Health.started(now)
-	t.begun = attempt{at: now, prefill: n.Prefill, running: p.running, expected: p.prefillTime(0)}
-	return t
+	a := &t.begun
+	a.at, a.prefill, a.running, a.expected = now, n.Prefill, p.running, p.prefillTime(0)
 }
 
 // Progressed tells how much output an attempt has, over choices that are generated
@@ -342,11 +355,11 @@ func (p *Place) Answered(t *Taken) {
 
 // Give takes an attempt away, and puts right what it held of the provider's rates
 // if Spent was told what it took.
-func (p *Place) Give(t Taken) {
+func (p *Place) Give(t *Taken) {
 	p.running--
 	p.kv -= t.KV
 	p.prefill -= t.Prefill
-	p.unhold(&t)
+	p.unhold(t)
 }
 
 // Overloaded notes that the backend refused for want of capacity (529, 503).

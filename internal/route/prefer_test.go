@@ -82,13 +82,13 @@ func TestPlaceLearnsItsPace(t *testing.T) {
 		t.Errorf("of a new place: %+v", f)
 	}
 	for range 10 {
-		taken := p.Take(now, Need{KV: 100, Prefill: 1000})
+		taken := take(p, now, Need{KV: 100, Prefill: 1000})
 		now = now.Add(1200 * time.Millisecond) // one second of it is prefill
 		p.Progressed(now, &taken, 1, 1)
 		p.Answered(&taken)
 		now = now.Add(640 * time.Millisecond)
 		p.Completed(now, &taken, 65, 1)
-		p.Give(taken)
+		p.Give(&taken)
 	}
 	if f := p.Expected(now, 500, 100); !f.Known || f.Time != 500*time.Millisecond+200*time.Millisecond+time.Second {
 		t.Errorf("got %+v, want 500ms of prefill, 200ms and 100 tokens of 10ms", f)

@@ -57,7 +57,7 @@ func TestRatesAgainstModel(t *testing.T) {
 					t.Fatalf("at RoomAt: %q", got)
 				}
 			} else {
-				running = append(running, live{p.Take(now, n)})
+				running = append(running, live{take(p, now, n)})
 			}
 			for len(running) > 0 && rapid.Bool().Draw(t, "ends") {
 				l := running[0]
@@ -66,7 +66,7 @@ func TestRatesAgainstModel(t *testing.T) {
 				l.n.Spent(used, sluice.ReasonNone)
 				took += int64(used.Input)
 				debt = max(debt, int64(used.Input)-l.n.held[RateTokens].n)
-				p.Give(l.n)
+				p.Give(&l.n)
 			}
 			p.tick(now)
 			b := &p.lanes[0].rates[RateTokens]
@@ -90,14 +90,14 @@ func TestRatesAgainstModel(t *testing.T) {
 
 func TestLongHoldBuysNoSecondBurst(t *testing.T) {
 	p := paced(Rates{RateTokens: 600})
-	n := p.Take(start, Need{Input: 600})
+	n := take(p, start, Need{Input: 600})
 	now := start.Add(2 * time.Minute)
 	if got := p.Usable(now, &Need{Input: 600}); got != Chosen {
 		t.Fatalf("after two minutes: %q", got)
 	}
-	p.Take(now, Need{Input: 600})
+	take(p, now, Need{Input: 600})
 	n.Spent(sluice.Usage{}, sluice.UpstreamError)
-	p.Give(n)
+	p.Give(&n)
 	if left, _, _ := p.RateLeft(now, RateTokens); left != 0 {
 		t.Errorf("%d left after a long hold came back unused, want 0", left)
 	}
@@ -105,9 +105,9 @@ func TestLongHoldBuysNoSecondBurst(t *testing.T) {
 
 func TestSettleLeavesDebt(t *testing.T) {
 	p := paced(Rates{RateOutput: 600})
-	n := p.Take(start, Need{Output: 100})
+	n := take(p, start, Need{Output: 100})
 	n.Spent(usage(0, 900), sluice.ReasonNone)
-	p.Give(n)
+	p.Give(&n)
 	if left, _, _ := p.RateLeft(start, RateOutput); left != -300 {
 		t.Fatalf("%d left, want a debt of 300", left)
 	}
@@ -118,9 +118,9 @@ func TestSettleLeavesDebt(t *testing.T) {
 
 func TestConnectFailureCountsNoRequest(t *testing.T) {
 	p := paced(Rates{RateRequests: 10})
-	n := p.Take(start, Need{})
+	n := take(p, start, Need{})
 	n.Spent(sluice.Usage{}, sluice.UpstreamConnect)
-	p.Give(n)
+	p.Give(&n)
 	if left, _, _ := p.RateLeft(start, RateRequests); left != 10 {
 		t.Errorf("%d requests left, want 10", left)
 	}
@@ -180,7 +180,7 @@ func TestOverloadShrinksOnlyAdaptiveLimits(t *testing.T) {
 	} {
 		p := &Place{Backend: &Backend{ID: "b", Weight: 1, Capacity: c.c}}
 		for range 8 {
-			p.Take(start, Need{})
+			take(p, start, Need{})
 		}
 		p.Overloaded(start)
 		if got := p.Slots(); got != c.want {
@@ -193,7 +193,7 @@ func TestLoadOnlyLowers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := &Place{Backend: &Backend{ID: "b", Weight: 1}}
 		for range rapid.IntRange(0, 16).Draw(t, "running") {
-			p.Take(start, Need{})
+			take(p, start, Need{})
 		}
 		now := start
 		for range 20 {
@@ -244,7 +244,7 @@ func TestDeadBackendHasNoShare(t *testing.T) {
 // none, and what others use of it counts while it is fresh.
 func TestLearntMemory(t *testing.T) {
 	p := &Place{Backend: &Backend{ID: "b", Weight: 1}}
-	p.Take(start, Need{KV: 100})
+	take(p, start, Need{KV: 100})
 	p.Loaded(start, Load{At: start, Every: time.Second, KVPermille: 800, KVCapacity: 1000})
 	if got := p.Usable(start, &Need{KV: 300}); got != LeftFull {
 		t.Errorf("beside 800 of 1000: %q, want full", got)
@@ -265,7 +265,7 @@ func TestAnswersMoveTheLimit(t *testing.T) {
 		for range rounds {
 			var live []Taken
 			for range 16 {
-				live = append(live, p.Take(now, Need{Prefill: 100}))
+				live = append(live, take(p, now, Need{Prefill: 100}))
 			}
 			now = now.Add(50 * time.Millisecond)
 			for i := range live {
@@ -274,7 +274,7 @@ func TestAnswersMoveTheLimit(t *testing.T) {
 			now = now.Add(64 * token)
 			for i := range live {
 				p.Completed(now, &live[i], 65, 1)
-				p.Give(live[i])
+				p.Give(&live[i])
 			}
 		}
 	}

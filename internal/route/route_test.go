@@ -26,6 +26,17 @@ func places(weights ...int64) (out []*route.Place) {
 	return out
 }
 
+func take(p *route.Place, now time.Time, n route.Need) (t route.Taken) {
+	p.Take(now, &n, &t)
+	return t
+}
+
+// run begins and ends an attempt.
+func run(p *route.Place) {
+	t := take(p, start, route.Need{})
+	p.Give(&t)
+}
+
 func choose(ps []*route.Place) *route.Place {
 	left := make([]route.Left, len(ps))
 	for i, p := range ps {
@@ -45,7 +56,7 @@ func TestIdlePlacesShareByWeight(t *testing.T) {
 	got := map[sluice.BackendID]int{}
 	for range 700 {
 		p := choose(ps)
-		p.Give(p.Take(start, route.Need{}))
+		run(p)
 		got[p.Backend.ID]++
 	}
 	for i, want := range []int{100, 200, 400} {
@@ -58,7 +69,7 @@ func TestIdlePlacesShareByWeight(t *testing.T) {
 func TestLoadedPlacesShareByWeight(t *testing.T) {
 	ps := places(1, 2, 4)
 	for range 700 {
-		choose(ps).Take(start, route.Need{})
+		take(choose(ps), start, route.Need{})
 	}
 	for i, want := range []int64{100, 200, 400} {
 		if n := ps[i].Running(); n < want-1 || n > want+1 {
@@ -72,7 +83,7 @@ func TestEqualPlacesTakeTurns(t *testing.T) {
 	var got []string
 	for range 6 {
 		p := choose(ps)
-		p.Give(p.Take(start, route.Need{}))
+		run(p)
 		got = append(got, string(p.Backend.ID))
 	}
 	if want := []string{"b0", "b1", "b2", "b0", "b1", "b2"}; !slices.Equal(got, want) {
@@ -84,7 +95,7 @@ func TestEqualPlacesTakeTurns(t *testing.T) {
 	n := 0
 	for range 8 {
 		p := choose(ps)
-		p.Give(p.Take(start, route.Need{}))
+		run(p)
 		if p == late {
 			n++
 		}
@@ -134,7 +145,7 @@ func TestEligible(t *testing.T) {
 func TestPlaceFits(t *testing.T) {
 	p := &route.Place{Backend: backend("b", 1)}
 	p.Backend.Capacity = route.Capacity{Concurrency: 2, KVTokens: 1000, PrefillTokens: 500}
-	first := p.Take(start, route.Need{KV: 600, Prefill: 400})
+	first := take(p, start, route.Need{KV: 600, Prefill: 400})
 	if got := p.Usable(start, &route.Need{KV: 100, Prefill: 200}); got != route.LeftFull {
 		t.Errorf("prefill of 200 beside 400 of 500: %q, want full", got)
 	}
@@ -145,17 +156,17 @@ func TestPlaceFits(t *testing.T) {
 	if got := p.Usable(start, &route.Need{KV: 401}); got != route.LeftFull {
 		t.Errorf("KV of 401 beside 600 of 1000: %q, want full", got)
 	}
-	second := p.Take(start, route.Need{KV: 1})
+	second := take(p, start, route.Need{KV: 1})
 	if got := p.Usable(start, &route.Need{}); got != route.LeftFull {
 		t.Errorf("third of two slots: %q, want full", got)
 	}
-	p.Give(first)
-	p.Give(second)
-	huge := p.Take(start, route.Need{KV: 9999, Prefill: 9999}) // clamped, so it runs alone
+	p.Give(&first)
+	p.Give(&second)
+	huge := take(p, start, route.Need{KV: 9999, Prefill: 9999}) // clamped, so it runs alone
 	if got := p.Usable(start, &route.Need{KV: 1}); got != route.LeftFull {
 		t.Errorf("beside one that fills it: %q, want full", got)
 	}
-	p.Give(huge)
+	p.Give(&huge)
 	if p.Running() != 0 || p.KV() != 0 || p.Prefill() != 0 {
 		t.Errorf("left over: %d, %d, %d", p.Running(), p.KV(), p.Prefill())
 	}

@@ -154,7 +154,7 @@ func outage(now time.Time, p *route.Place) { attempt(now, p, sluice.UpstreamConn
 func answer(now time.Time, p *route.Place) { attempt(now, p, sluice.ReasonNone) }
 
 func attempt(now time.Time, p *route.Place, why sluice.Reason) {
-	taken := p.Take(now, route.Need{})
+	taken := take(p, now, route.Need{})
 	p.Ended(now, &taken, route.Ending{Why: why})
-	p.Give(taken)
+	p.Give(&taken)
 }

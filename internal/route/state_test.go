@@ -67,11 +67,11 @@ func TestPinnedCredential(t *testing.T) {
 		if i == 2 {
 			break
 		}
-		taken := p.Take(noon, only)
+		taken := take(p, noon, only)
 		if taken.Key() != "k2" {
 			t.Errorf("it goes with %s", taken.Key())
 		}
-		p.Give(taken)
+		p.Give(&taken)
 	}
 	if got := p.Usable(noon, &route.Need{}); got != route.Chosen {
 		t.Errorf("any other request: %q", got)

@@ -85,7 +85,7 @@ func TestSteadyAnswersTheSame(t *testing.T) {
 				}
 				at = append(at, i)
 				change(func(p *Place, v int) bool {
-					live[v] = append(live[v], p.Take(now, n))
+					live[v] = append(live[v], take(p, now, n))
 					return false
 				})
 			case "end":
@@ -101,7 +101,7 @@ func TestSteadyAnswersTheSame(t *testing.T) {
 					taken := live[v][which]
 					live[v] = slices.Delete(live[v], which, which+1)
 					changed := p.Ended(now, &taken, Ending{Why: why, RetryAfter: after, Credential: after == 0})
-					p.Give(taken)
+					p.Give(&taken)
 					return changed
 				})
 			case "pass":
