@@ -23,7 +23,7 @@ func (g *Gate) Copy(c engine.Call, lost context.CancelCauseFunc) (*Grant, route.
 	now := time.Now()
 	place, skip := g.eng.Copy(now, c)
 	if skip == route.Sent {
-		place.Candidates, place.Limits = slices.Clone(place.Candidates), slices.Clone(place.Limits) // the engine's memory
+		place.Candidates, place.Limits = slices.Clone(place.Candidates), place.Limits.Clone() // the engine's memory
 		g.copies[c.ID] = lost
 	}
 	told := g.advance(now)

@@ -201,7 +201,7 @@ func (g *Gate) deliver(now time.Time) (n news) {
 	for _, place := range g.eng.Advance(now) {
 		if ch, ok := g.waiters[place.ID]; ok {
 			delete(g.waiters, place.ID)
-			place.Candidates, place.Limits = slices.Clone(place.Candidates), slices.Clone(place.Limits)
+			place.Candidates, place.Limits = slices.Clone(place.Candidates), place.Limits.Clone()
 			place.Preferred = slices.Clone(place.Preferred) // the engine's memory
 			ch <- place
 		} else if lost, ok := g.copies[place.ID]; ok {

@@ -118,7 +118,7 @@ func TestCancelWhileQueued(t *testing.T) {
 		probe.Work = sluice.Work{}
 		after := mustAdmit(t, g, probe)
 		defer after.Release(sluice.ClientGone)
-		if got := after.Limits()[0].Remaining; got != 900 {
+		if got := after.Limits().States(nil)[0].Remaining; got != 900 {
 			t.Errorf("%d tokens remain, want all but the first request's 100", got)
 		}
 	})

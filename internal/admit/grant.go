@@ -50,7 +50,7 @@ func (g *Grant) Hedge() (*Grant, error) {
 	gate.mu.Lock()
 	now := time.Now()
 	h := gate.eng.Hedge(now, g.call.ID)
-	h.Grant.Candidates, h.Grant.Limits = slices.Clone(h.Grant.Candidates), slices.Clone(h.Grant.Limits) // the engine's memory
+	h.Grant.Candidates, h.Grant.Limits = slices.Clone(h.Grant.Candidates), h.Grant.Limits.Clone() // the engine's memory
 	told := gate.advance(now)
 	gate.mu.Unlock()
 	gate.tell(told)
@@ -200,4 +200,4 @@ func (g *Grant) Release(why sluice.Reason) {
 }
 
 // Limits are the caller's counters as of the last dispatch.
-func (g *Grant) Limits() []engine.LimitState { return g.place.Limits }
+func (g *Grant) Limits() engine.Limits { return g.place.Limits }

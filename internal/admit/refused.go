@@ -14,7 +14,7 @@ import (
 // then; none where a limit was not looked at.
 type Refused struct {
 	Err    *sluice.Error
-	Limits []engine.LimitState
+	Limits engine.Limits
 	// Candidates tells why each backend was left out, where none serves the request.
 	Candidates []engine.Candidate
 	Policy     string      // version of the routing table that decided, or under which it waited; empty if none saw it

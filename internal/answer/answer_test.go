@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -14,6 +15,7 @@ import (
 	"sluice/internal/answer"
 	"sluice/internal/engine"
 	"sluice/internal/exchange"
+	"sluice/internal/quota"
 	"sluice/internal/route"
 )
 
@@ -39,10 +41,12 @@ func (c *client) Answer(h *exchange.Head, body []byte) error {
 func (c *client) Committed() bool { return c.head != nil }
 
 func head() *exchange.Head {
+	book, now, r := quota.NewBook(), time.Now(), quota.Reservation{}
+	book.Open(now, &r, []quota.Claim{{Limits: []sluice.Limit{{Dimension: sluice.Concurrency, Amount: 1}}}})
 	return &exchange.Head{
 		Status: 200, Dropped: "max_tokens=5",
 		Upstream: http.Header{"X-Request-Id": {"up-1"}, "Set-Cookie": {"a=b"}, "X-Ratelimit-Remaining-Requests": {"3"}},
-		Grant:    engine.Grant{Policy: "v7", Backend: &route.Backend{ID: "gpu-a"}, Limits: []engine.LimitState{{}}},
+		Grant:    engine.Grant{Policy: "v7", Backend: &route.Backend{ID: "gpu-a"}, Limits: book.Limits(now, &r, nil)},
 	}
 }
 
@@ -90,7 +94,7 @@ func TestStreamIsKeptAndReplayedAsItCame(t *testing.T) {
 			t.Errorf("part %d of %d bytes is not whole events of about 32 KiB", i, len(p))
 		}
 	}
-	if again.head.Grant.Backend.ID != "gpu-a" || again.head.Status != 200 || len(again.head.Grant.Limits) != 0 {
+	if again.head.Grant.Backend.ID != "gpu-a" || again.head.Status != 200 || again.head.Grant.Limits.Len() != 0 {
 		t.Errorf("replayed with head %+v", again.head)
 	}
 }

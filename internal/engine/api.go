@@ -59,7 +59,7 @@ type Verdict struct {
 	Position int           // requests ahead of it in that queue
 	Wait     time.Duration // predicted; 0 if it starts at once or nothing is known yet
 	Policy   string        // version of the routing table that decided
-	Limits   []LimitState  // on a refusal, and of Take, the caller's counters; else empty: the Grant has them
+	Limits   Limits        // on a refusal, and of Take, the caller's counters; else empty: the Grant has them
 	Would    *sluice.Error // of Take, why it would have been refused, were the limit not a shadow; else nil
 	// Candidates is, on a refusal since no pool serves the request, why each backend was
 	// left out, of mostLeftOut at most.
@@ -69,6 +69,9 @@ type Verdict struct {
 // LimitState is one counter of the caller, as the rate-limit headers show it.
 // Those of the model and the fleet are not the caller's and are left out.
 type LimitState = quota.LimitState
+
+// Limits are the caller's counters of one moment.
+type Limits = quota.Limits
 
 // Grant is a place on one backend for one attempt, or, with Err, the end of a
 // wait without one.
@@ -102,7 +105,7 @@ type Grant struct {
 	Prefer      route.Prefer  // the model's
 	Stay        route.Stay    // what became of its session
 	Preferred   []PoolFigure  // its first pools, canaries aside, in the order and by the figures that Prefer gave; empty without one
-	Limits      []LimitState  // as of then
+	Limits      Limits        // as of then
 	Denied      route.Denied  // with Err, after an attempt: the rule for retries that its turn in the queue did not pass
 	HedgeAfter  time.Duration // without content by then its owner asks for a hedge; 0: it gets none
 	Would       *sluice.Error // why the request would have been refused, or would have waited, were the limit not a shadow; else nil

@@ -208,10 +208,11 @@ func (r *rig) spentOfClosed() sluice.Nano {
 func TestCase_cL6_HeadersComeFromTheCounterThatDecides(t *testing.T) {
 	r := newRig(t, outputAt(0), policy(false, sluice.ScopeKey, sluice.Limit{Dimension: sluice.InputTokens, Window: sluice.PerMinute, Amount: 100_000}))
 	remaining := func(g engine.Grant) int64 {
-		if len(g.Limits) != 1 {
-			t.Fatalf("limits %+v, want one", g.Limits)
+		limits := g.Limits.States(nil)
+		if len(limits) != 1 {
+			t.Fatalf("limits %+v, want one", limits)
 		}
-		return g.Limits[0].Remaining
+		return limits[0].Remaining
 	}
 	first := r.mustCall(sluice.Work{Input: 600})
 	if got := remaining(first); got != 99_400 {
@@ -336,7 +337,7 @@ func TestCase_cD6_CapacityAfterAborts(t *testing.T) {
 	}
 	want := []int64{1000 - 50, 1_000_000 - 5000, 1_000_000 - 1000, 200, int64(sluice.Dollar) - 50*200_000}
 	probe := r.mustCall(sluice.Work{})
-	for i, l := range probe.Limits {
+	for i, l := range probe.Limits.States(nil) {
 		if l.Limit.Dimension == sluice.Requests || l.Limit.Dimension == sluice.Concurrency {
 			l.Remaining++ // the probe itself
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"sluice"
+	"sluice/internal/quota"
 	"sluice/internal/route"
 	"sluice/internal/sched"
 )
@@ -53,12 +54,13 @@ func (e *Engine) endWaits(by time.Time) (any bool) {
 type answers struct {
 	grants     []Grant
 	candidates []Candidate
-	limits     []LimitState
+	limits     quota.LimitsBuffer
 	pools      []PoolFigure
 }
 
 func (a *answers) reset() {
-	a.grants, a.candidates, a.limits, a.pools = a.grants[:0], a.candidates[:0], a.limits[:0], a.pools[:0]
+	a.grants, a.candidates, a.pools = a.grants[:0], a.candidates[:0], a.pools[:0]
+	a.limits.Reset()
 }
 
 // NextWake is when Advance has something to do though nothing else happens: a
@@ -213,8 +215,6 @@ func (e *Engine) begin(now time.Time, r *request, i int) {
 // grant tells of a place.
 func (e *Engine) grant(now time.Time, r *request) {
 	out, p := &e.answers, r.pool
-	from := len(out.limits)
-	out.limits = e.book.Limits(now, &r.res, out.limits)
 	candidates, would := e.candidates(now, r), e.would(now, r)
 	out.grants = append(out.grants, Grant{})
 	g := &out.grants[len(out.grants)-1] // filled where it is: it is long
@@ -232,7 +232,7 @@ func (e *Engine) grant(now time.Time, r *request) {
 	g.Away, g.Queued, g.Stay = r.away, now.Sub(r.item.Since), p.chooser.Stayed()
 	g.OutputBound, g.Clamped, g.HeldSpend, g.HeldTo = r.bound, r.bound < r.call.Work.OutputBound, r.spend, r.heldTo
 	g.Tier, g.Felt, g.Degraded = r.tier, r.felt, r.clamped
-	g.Policy, g.Candidates, g.Limits, g.Would = e.table.Version, candidates, slices.Clip(out.limits[from:]), would
+	g.Policy, g.Candidates, g.Limits, g.Would = e.table.Version, candidates, e.book.Limits(now, &r.res, &out.limits), would
 	if g.Prefer = r.prefer; g.Prefer != route.PreferNone && r.ranking != nil {
 		g.Preferred = e.preferred(r)
 	}

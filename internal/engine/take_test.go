@@ -34,7 +34,7 @@ func TestTakeChargesARequestAndItsPriceAlone(t *testing.T) {
 		}
 	}
 	now := start
-	if v := e.Take(now, call("a"), 600); v.Err != nil || v.Policy != "v1" || len(v.Limits) == 0 {
+	if v := e.Take(now, call("a"), 600); v.Err != nil || v.Policy != "v1" || v.Limits.Len() == 0 {
 		t.Fatalf("the first: %+v", v)
 	}
 	if n := e.Open(); n != 0 {
@@ -44,7 +44,7 @@ func TestTakeChargesARequestAndItsPriceAlone(t *testing.T) {
 	if v.Err == nil || v.Err.Reason != sluice.BudgetSpent {
 		t.Errorf("beyond the budget: %v", v.Err)
 	}
-	for _, l := range v.Limits {
+	for _, l := range v.Limits.States(nil) {
 		if l.Limit.Dimension == sluice.Requests && l.Remaining != 2 {
 			t.Errorf("%d requests are left after a refusal, want 2", l.Remaining)
 		}

@@ -190,7 +190,7 @@ func (t *turn) detail(a *attempt) []byte {
 	w, h := &t.plan.work, t.r.Head
 	room := 384 // and what is usual for each of the lists
 	if a != nil {
-		room += 56*min(len(a.place.Candidates), maxCandidates) + 20*len(a.place.Limits)
+		room += 56*min(len(a.place.Candidates), maxCandidates) + 20*a.place.Limits.Len()
 	}
 	b := make([]byte, 0, room)
 	b = append(b, `{"estimate":{"raw_input":`...)
@@ -292,7 +292,8 @@ func appendPlace(b []byte, a *attempt) []byte {
 	}
 	b = appendCandidates(b, a.place.Candidates, a.place.Prefer != route.PreferNone)
 	b = append(b, `,"limits":"`...)
-	return append(quota.AppendShort(b, a.place.Limits), '"')
+	var room [32]engine.LimitState // as many as there are most often
+	return append(quota.AppendShort(b, a.place.Limits.States(room[:0])), '"')
 }
 
 // appendCandidates adds the backends that were considered, and why those that do not

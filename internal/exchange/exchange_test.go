@@ -3,12 +3,14 @@ package exchange
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"sluice"
 	"sluice/internal/engine"
 	"sluice/internal/price"
+	"sluice/internal/quota"
 	"sluice/internal/route"
 	"sluice/internal/wire"
 )
@@ -19,7 +21,7 @@ func TestDetailIsJSON(t *testing.T) {
 	tn := &turn{r: &Request{Head: &wire.Head{Estimate: 7}}, plan: plan{work: sluice.Work{Input: 8, OutputBound: 9}}}
 	a := &attempt{failure: &sluice.Error{Reason: sluice.UpstreamError}, place: engine.Grant{
 		Clamped: true, OutputBound: 5, Fallback: true, Candidates: make([]engine.Candidate, 40),
-		Limits: []engine.LimitState{{Limit: sluice.Limit{Dimension: sluice.Spend, Window: sluice.PerDay, Amount: 3}, Remaining: 2}, {}},
+		Limits: limitsOf([]sluice.Limit{{Dimension: sluice.Spend, Window: sluice.PerDay, Amount: 3}, {Dimension: sluice.Concurrency, Amount: 1}}, quota.Amounts{sluice.Spend: 1}),
 	}}
 	a.place.Candidates[0] = engine.Candidate{Pool: "p", Backend: "b", Left: "full"}
 	for name, of := range map[string]*attempt{"no attempt": nil, "attempt": a} {
@@ -30,10 +32,19 @@ func TestDetailIsJSON(t *testing.T) {
 		if e := got["estimate"].(map[string]any); e["raw_input"] != 7.0 || e["input"] != 8.0 || e["output_bound"] != 9.0 {
 			t.Errorf("%s: estimate %v", name, e)
 		}
-		if of != nil && (len(got["candidates"].([]any)) != maxCandidates || got["failure"] != "upstream_error" || got["limits"] != "KSD3-1KRN0-0") {
+		if of != nil && (len(got["candidates"].([]any)) != maxCandidates || got["failure"] != "upstream_error" || got["limits"] != "KSD3-1KCN1-0") {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
+}
+
+// limitsOf are those of a key that has used so much.
+func limitsOf(limits []sluice.Limit, used quota.Amounts) engine.Limits {
+	book, now, key := quota.NewBook(), time.Now(), []quota.Claim{{Owner: quota.Owner{Scope: sluice.ScopeKey}, Limits: limits}}
+	book.Charge(now, now, key, used)
+	var r quota.Reservation
+	book.Open(now, &r, key)
+	return book.Limits(now, &r, nil)
 }
 
 // An entry tells at what it was settled, in the tier that it was served in.

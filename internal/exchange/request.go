@@ -100,7 +100,7 @@ type Result struct {
 	Err    *sluice.Error // nil when the answer was delivered whole
 	Pass   *Passed       // where not nil, to be sent in place of Err if the client has nothing yet
 	Head   *Head         // of the last attempt, nil if there was none
-	Limits []engine.LimitState
+	Limits engine.Limits
 
 	Denied string // why a failed attempt was not followed by another, though its failure allows one: a word of route.Denied or a reason; else empty
 

@@ -49,7 +49,7 @@ type call struct {
 	head      *wire.Head
 	space     *space  // that the body is in; nil if it has its own
 	probe     [1]byte // what follows the body
-	limits    []engine.LimitState
+	limits    engine.Limits
 	record    Record
 	recorded  bool // by the exchange: Record.Final is the ledger's
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sluice"
+	"sluice/internal/engine"
 	"sluice/internal/exchange"
 	"sluice/internal/idempotency"
 	"sluice/internal/ladder"
@@ -256,7 +257,13 @@ func (c *call) answerHeader(h http.Header, head *exchange.Head) {
 	if head.Cache != "" {
 		h[hCache] = []string{head.Cache}
 	}
-	wire.RateHeaders(h, c.dialect, head.Grant.Limits, time.Now())
+	c.tellLimits(h, head.Grant.Limits)
+}
+
+// tellLimits sets the dialect's rate-limit headers.
+func (c *call) tellLimits(h http.Header, l engine.Limits) {
+	var room [32]engine.LimitState // as many as there are most often
+	wire.RateHeaders(h, c.dialect, l.States(room[:0]), time.Now())
 }
 
 // setTier tells of a pool whose ladder has left the ground.

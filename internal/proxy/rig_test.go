@@ -370,7 +370,7 @@ func (r *rig) counters() []engine.LimitState {
 		r.t.Fatal(err)
 	}
 	defer g.Release(sluice.ClientGone)
-	return g.Limits()
+	return g.Limits().States(nil)
 }
 
 // want checks how the last request ended.

@@ -253,7 +253,7 @@ func (s *sink) failWhole(e *sluice.Error, head *exchange.Head) {
 	h := c.w.Header()
 	c.answerHeader(h, head)
 	if head == nil {
-		wire.RateHeaders(h, c.dialect, c.limits, time.Now())
+		c.tellLimits(h, c.limits)
 	}
 	maps.Copy(h, header)
 	h[hReason] = []string{e.Reason.String()}

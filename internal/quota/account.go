@@ -64,12 +64,12 @@ func (o Owner) Compare(p Owner) int {
 // every reservation does. The counters, and behind them what is seldom looked at, lie
 // in the same piece of memory: see newAccount.
 type Account struct {
-	gauges   [numGauges]gauge
-	at       int64     // tick to which it has been brought: see refresh
-	turn     int32     // of the calendar, likewise
-	refs     int32     // reservations that refer to it, expired ones included
-	terms    *terms    // in force
-	counters []counter // of rates and budgets: one for each of the terms' rates
+	held     [numGauges]int64 // what is in flight
+	at       int64            // tick to which it has been brought: see refresh
+	turn     int32            // of the calendar, likewise
+	refs     int32            // reservations that refer to it, expired ones included
+	terms    *terms           // in force
+	counters []counter        // of rates and budgets: one for each of the terms' rates
 	owner    Owner
 	more     *particulars
 }
@@ -83,12 +83,6 @@ type particulars struct {
 	used   int64               // tick of a run's last request
 }
 
-// gauge is what is in flight of one dimension.
-type gauge struct {
-	held int64
-	most int64 // the limit, 0 if there is none
-}
-
 const numGauges = 2
 
 // gaugeOf is where an account keeps a dimension that is a gauge, dimensionOf the
@@ -97,17 +91,17 @@ func gaugeOf(d sluice.Dimension) int { return int(d - sluice.Concurrency) }
 
 func dimensionOf(gauge int) sluice.Dimension { return sluice.Concurrency + sluice.Dimension(gauge) }
 
-// free is what can be taken now.
-func (g *gauge) free() int64 { return g.most - g.held }
+// free is what can be taken of a gauge now.
+func (a *Account) free(gauge int) int64 { return a.terms.gauges[gauge] - a.held[gauge] }
 
-// holdOf is what a request that needs n takes: at most the limit, nothing where there
-// is none, so that it only counts what is limited.
-func (g *gauge) holdOf(n int64) int64 { return min(max(0, n), g.most) }
+// holdOf is what a request that needs n takes of a gauge: at most the limit, nothing
+// where there is none, so that it only counts what is limited.
+func (a *Account) holdOf(gauge int, n int64) int64 { return min(max(0, n), a.terms.gauges[gauge]) }
 
-// fits reports whether a request that needs n can take it now.
-func (g *gauge) fits(n int64) bool {
-	h := g.holdOf(n)
-	return h == 0 || g.free() >= h
+// fits reports whether a request that needs n can take it of a gauge now.
+func (a *Account) fits(gauge int, n int64) bool {
+	h := a.holdOf(gauge, n)
+	return h == 0 || a.free(gauge) >= h
 }
 
 // newAccount makes an account with room for so many counters in the same piece of
@@ -182,9 +176,7 @@ func (b *Book) configure(a *Account, c *Claim) {
 	for i := range rows {
 		l := &rows[i]
 		n := a.amount(*l)
-		if l.Dimension.Gauge() {
-			a.gauges[gaugeOf(l.Dimension)].most = n
-		} else {
+		if !l.Dimension.Gauge() {
 			a.counters[j].setAmount(l, n)
 			j++
 		}
@@ -206,9 +198,7 @@ func (a *Account) ensure(rows []sluice.Limit, l sluice.Limit) []sluice.Limit {
 	if index(rows, l.Dimension, l.Window) >= 0 {
 		return rows
 	}
-	if l.Dimension.Gauge() {
-		a.gauges[gaugeOf(l.Dimension)].most = l.Amount
-	} else {
+	if !l.Dimension.Gauge() {
 		a.counters = append(a.counters, newCounter(&l))
 		a.turn = neverLooked
 	}
@@ -288,27 +278,35 @@ func (a *Account) refresh(tick int64, cal *calendar) {
 func (a *Account) pass(tick int64, cal *calendar) {
 	elapsed, rolls := tick-a.at, a.turn != cal.turn
 	a.at, a.turn = max(tick, a.at), cal.turn
-	rates := a.terms.rates
-	counters := a.counters[:len(rates)]
-	for i := range rates {
-		switch l, c := &rates[i], &counters[i]; {
-		case l.how == byBucket:
-			switch {
-			case elapsed <= 0:
-			case c.level >= l.Amount && c.returnable == 0: // full
-				c.part = 0
-			default:
-				c.refill(l, elapsed)
-			}
-		case l.how == inFlight:
-		default:
-			if rolls {
-				c.roll(cal.window[l.Window])
-			}
-			if l.how == byRunTime {
-				c.level = max(tick-a.more.born, 0)
+	t, counters := a.terms, a.counters
+	if elapsed > 0 {
+		a.refill(uint64(elapsed))
+	}
+	if rolls {
+		for i := range t.rates {
+			if l := &t.rates[i]; spans(l.Window) {
+				counters[l.at].roll(cal.window[l.Window])
 			}
 		}
+	}
+	for i := range t.rates[t.others:] {
+		if l := &t.rates[t.others+i]; l.how == byRunTime {
+			counters[l.at].level = max(tick-a.more.born, 0)
+		}
+	}
+}
+
+// refill refills the buckets.
+func (a *Account) refill(elapsed uint64) {
+	buckets := a.terms.rates[:a.terms.spans]
+	for {
+		n := fill(buckets, a.counters, elapsed)
+		if n == len(buckets) {
+			return
+		}
+		l := &buckets[n]
+		a.counters[l.at].refill(l, elapsed)
+		buckets = buckets[n+1:]
 	}
 }
 
@@ -326,11 +324,11 @@ func (a *Account) atRest(tick int64) bool {
 		return tick-a.more.used >= idle
 	}
 	for i := range a.terms.rates {
-		if !a.counters[i].atRest(&a.terms.rates[i]) {
+		if l := &a.terms.rates[i]; !a.counters[l.at].atRest(l) {
 			return false
 		}
 	}
-	return a.gauges[0].held == 0 && a.gauges[1].held == 0
+	return a.held == [numGauges]int64{}
 }
 
 func tightest(limits []sluice.Limit, d sluice.Dimension, w sluice.Window) (amount int64) {

@@ -8,7 +8,8 @@ package quota
 func (b *Book) Beside(r, of *Reservation) {
 	r.reset()
 	r.state = open
-	r.accounts, r.ends, r.claims, r.shadow, r.would = of.accounts, of.ends, of.claims, of.shadow, of.would
+	r.accounts, r.scopes, r.ends, r.claims, r.shadow, r.would = of.accounts, of.scopes, of.ends, of.claims, of.shadow, of.would
+	r.bound = Amounts{}
 	for _, a := range r.Accounts() {
 		a.refs++
 	}

@@ -111,7 +111,7 @@ func (b *Book) Open(now time.Time, r *Reservation, claims []Claim) (changed bool
 		if c.Shadow {
 			r.shadow |= 1 << r.claims
 		}
-		r.accounts[r.claims] = a
+		r.accounts[r.claims], r.scopes[r.claims] = a, c.Owner.Scope
 		r.claims++
 	}
 	return changed
@@ -219,7 +219,7 @@ func (b *Book) Charge(now, at time.Time, claims []Claim, actual Amounts) {
 		a.refresh(b.tick, &b.calendar)
 		for j := range a.terms.rates {
 			if l := &a.terms.rates[j]; l.how != byRunTime {
-				a.counters[j].settle(l, 0, actual[l.Dimension], windowOf(&l.Limit, at))
+				a.counters[l.at].settle(l, 0, actual[l.Dimension], windowOf(&l.Limit, at))
 			}
 		}
 	}
@@ -246,7 +246,7 @@ func (b *Book) Seed(now, at time.Time, o Owner, l sluice.Limit) {
 	a.refresh(b.tick, &b.calendar)
 	for i := range a.terms.rates {
 		if t := &a.terms.rates[i]; t.Dimension == l.Dimension && t.Window == l.Window {
-			a.counters[i].settle(t, 0, l.Amount, windowOf(&t.Limit, at))
+			a.counters[t.at].settle(t, 0, l.Amount, windowOf(&t.Limit, at))
 		}
 	}
 }

@@ -125,7 +125,7 @@ func remaining(b *quota.Book, now time.Time, k quota.Claim) int64 {
 	r := &quota.Reservation{}
 	b.Open(now, r, []quota.Claim{k})
 	defer b.Release(now, r)
-	return b.Limits(now, r, nil)[0].Remaining
+	return b.Limits(now, r, nil).States(nil)[0].Remaining
 }
 
 func TestHugeFiguresSaturate(t *testing.T) {

@@ -13,10 +13,14 @@ import (
 // stays in the window it had reached.
 type calendar struct {
 	window [sluice.NumWindows]int64 // their numbers; only fixed windows and a run's are used
-	end    [sluice.NumWindows]int64 // Unix seconds
-	next   int64                    // the first of them to end
-	turn   int32                    // how often a window has begun: an account that has seen it need not look
+	ends   *windowEnds
+	next   int64 // the first of them to end
+	turn   int32 // how often a window has begun: an account that has seen it need not look
 }
+
+// windowEnds are when the fixed windows in force end, in Unix seconds. They do not change:
+// another turn of the calendar has others.
+type windowEnds [sluice.NumWindows]int64
 
 // theRun is the number of a run's only window.
 const theRun = 1
@@ -29,17 +33,21 @@ func (c *calendar) advance(now time.Time) {
 	}
 	c.turn++
 	c.window[sluice.PerRun] = theRun
+	ends := &windowEnds{}
+	if c.ends != nil {
+		*ends = *c.ends
+	}
 	for w := sluice.PerHour; w <= sluice.PerMonth; w++ {
-		if unix >= c.end[w] {
-			c.window[w], c.end[w] = windowAt(w, unix)
+		if unix >= ends[w] {
+			c.window[w], ends[w] = windowAt(w, unix)
 		}
 	}
-	c.next = min(c.end[sluice.PerHour], c.end[sluice.PerDay], c.end[sluice.PerMonth])
+	c.ends, c.next = ends, min(ends[sluice.PerHour], ends[sluice.PerDay], ends[sluice.PerMonth])
 }
 
-// until is how long the window in force still lasts.
-func (c *calendar) until(w sluice.Window, now time.Time) time.Duration {
-	return time.Unix(c.end[w], 0).Sub(now.Round(0))
+// until is how long a window still lasts.
+func (e *windowEnds) until(w sluice.Window, now time.Time) time.Duration {
+	return time.Unix(e[w], 0).Sub(now.Round(0))
 }
 
 const hour = 3600 // seconds

@@ -15,7 +15,7 @@ import (
 // refilled is the account's. What its fields mean depends on the window:
 //
 //   - what is in flight (no window) has held alone; of the two dimensions that are
-//     gauges the account itself keeps it, see gauge;
+//     gauges the account itself keeps it;
 //
 //   - a bucket (second, minute) has level, what can be taken now; held, what live
 //     reservations have taken; and returnable, a bound on how much of that may
@@ -73,11 +73,11 @@ func (c *counter) previous(l *rate) int64 {
 }
 
 // period is the length of a bucket's window.
-func period(w sluice.Window) int64 {
+func period(w sluice.Window) uint64 {
 	if w == sluice.PerSecond {
-		return int64(time.Second)
+		return uint64(time.Second)
 	}
-	return int64(time.Minute)
+	return uint64(time.Minute)
 }
 
 // roll puts a window into force if it is later than the one that is.
@@ -92,22 +92,13 @@ func (c *counter) roll(window int64) {
 	c.part, c.level, c.held = window<<32|current, 0, 0
 }
 
-// refill adds amount × elapsed ÷ period, exactly: what does not make a whole
+// refill adds amount × elapsed ÷ period to a bucket, exactly: what does not make a whole
 // unit is kept in part. It never takes away, and never exceeds the burst.
-func (c *counter) refill(l *rate, elapsed int64) {
-	if c.level >= l.Amount { // most often
-		c.part = 0
-		if c.returnable > 0 {
-			c.forfeit(l.Amount)
-		}
-		return
-	}
-	p := uint64(period(l.Window))
-	hi, lo := bits.Mul64(uint64(elapsed), uint64(l.Amount))
+func (c *counter) refill(l *rate, elapsed uint64) {
+	hi, lo := bits.Mul64(elapsed, uint64(l.Amount))
 	lo, carry := bits.Add64(lo, uint64(c.part), 0)
 	hi += carry
-	missing := uint64(l.Amount) - uint64(c.level) // right for a negative level too
-	if most, least := bits.Mul64(missing, p); hi > most || hi == most && lo >= least {
+	if most, least := bits.Mul64(c.missing(l), l.period); hi > most || hi == most && lo >= least {
 		c.level, c.part = l.Amount, 0
 		c.overflow += c.returnable
 		c.returnable = 0
@@ -116,16 +107,19 @@ func (c *counter) refill(l *rate, elapsed int64) {
 	var units uint64
 	switch {
 	case hi > 0:
-		units, _ = bits.Div64(hi, lo, p)
+		units, _ = bits.Div64(hi, lo, l.period)
 	case l.Window == sluice.PerMinute: // by a constant: a multiplication, where a division takes many times as long
 		units = lo / uint64(time.Minute)
 	default:
 		units = lo / uint64(time.Second)
 	}
 	c.level += int64(units)
-	c.part = int64(lo - units*p)
+	c.part = int64(lo - units*l.period)
 	c.forfeit(l.Amount)
 }
+
+// missing is what a bucket has room for, right for a debt of any size too.
+func (c *counter) missing(l *rate) uint64 { return uint64(l.Amount) - uint64(c.level) }
 
 // forfeit restores level + returnable ≤ amount.
 func (c *counter) forfeit(amount int64) {
@@ -141,7 +135,7 @@ func (c *counter) refillTime(l *rate, level int64) time.Duration {
 	if c.level >= level {
 		return 0
 	}
-	hi, lo := bits.Mul64(uint64(level)-uint64(c.level), uint64(period(l.Window)))
+	hi, lo := bits.Mul64(uint64(level)-uint64(c.level), l.period)
 	lo, borrow := bits.Sub64(lo, uint64(c.part), 0)
 	hi -= borrow
 	if hi >= uint64(l.Amount) {

@@ -22,43 +22,41 @@ func (b *Book) Release(now time.Time, r *Reservation) {
 	if r.state != open {
 		panic("quota: release of a reservation that is not open")
 	}
-	b.finish(now, r, &r.posted)
+	posted := r.Posted()
+	b.finish(now, r, &posted)
 }
 
 func (b *Book) finish(now time.Time, r *Reservation, actual *Amounts) {
 	b.advance(now)
 	b.ReturnGauges(r)
+	if r.posted {
+		for d := range actual {
+			actual[d] -= r.charged[d]
+		}
+	}
 	from := 0
 	for n, a := range r.Accounts() {
 		a.refresh(b.tick, &b.calendar)
-		held := r.holds[from:r.ends[n]]
-		from += len(held)
-		r.finish(a, held, actual)
+		to := int(r.ends[n])
+		r.finish(a, r.holds[from:to], actual)
+		from = to
+		a.refs--
 	}
-	r.close()
+	r.state = closed
 }
 
-// finish charges the actual to the counters of one account. It is [Reservation.each]
-// written out: every request ends here.
-func (r *Reservation) finish(a *Account, held []hold, actual *Amounts) {
-	rates := a.terms.rates[:len(held)] // what has become limited since is behind
-	counters := a.counters[:len(held)]
-	for i := range held {
-		h, l, c := &held[i], &rates[i], &counters[i]
-		d := l.Dimension % sluice.NumDimensions
-		used := actual[d] - r.posted[d]
-		switch {
-		case h.mark == untaken:
-			continue
-		case r.state == expired:
-			c.settle(l, 0, used-h.amount, h.mark)
-			continue
-		}
-		c.over -= max(0, r.bound[d]-h.amount)
-		if l.how == byBucket {
-			c.giveBack(l, h.amount, used, h.mark)
-		} else {
-			c.settle(l, h.amount, used, h.mark)
+// finish charges what was used, less what was posted, to the counters of one account. It
+// is [Reservation.each] written out: every request ends here.
+func (r *Reservation) finish(a *Account, held []hold, used *Amounts) {
+	t := a.terms
+	settle(t.rates[:t.spans], a.counters, held, used, &r.bound)
+	for i := range t.rates[t.spans:] {
+		l := &t.rates[t.spans+i]
+		if at := int(l.at); at < len(held) && held[at].mark != untaken {
+			d := l.Dimension % sluice.NumDimensions
+			c, h := &a.counters[at], &held[at]
+			c.over -= max(0, r.bound[d]-h.amount)
+			c.settle(l, h.amount, used[d], h.mark)
 		}
 	}
 }
@@ -88,7 +86,15 @@ func (b *Book) SettleLate(now time.Time, r *Reservation, actual Amounts) {
 	if r.state != expired {
 		panic("quota: late settlement of a reservation that has not expired")
 	}
-	b.finish(now, r, &actual)
+	b.advance(now)
+	b.refresh(r)
+	posted := r.Posted()
+	r.each(func(_ int, h *hold, c *counter, l *rate) bool {
+		d := l.Dimension
+		c.settle(l, 0, actual[d]-posted[d]-h.amount, h.mark)
+		return true
+	})
+	r.close()
 }
 
 // Forget closes an expired reservation whose late settlement is no longer

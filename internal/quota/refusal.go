@@ -105,8 +105,8 @@ func (b *Book) GaugeRefusal(now time.Time, r *Reservation, need Amounts) *Refusa
 func (b *Book) tooFull(now time.Time, a *Account, need *Amounts) *Refusal {
 	for i := range a.terms.rows {
 		if d := a.terms.rows[i].Dimension; d.Gauge() {
-			if g := &a.gauges[gaugeOf(d)]; !g.fits(need[d]) {
-				return b.describe(now, a, i, g.holdOf(need[d]), 0)
+			if g := gaugeOf(d); !a.fits(g, need[d]) {
+				return b.describe(now, a, i, a.holdOf(g, need[d]), 0)
 			}
 		}
 	}
@@ -139,9 +139,9 @@ func (b *Book) Room(now time.Time, r *Reservation) (room sluice.Nano, limited bo
 				continue
 			}
 			a.refresh(b.tick, &b.calendar)
-			c := &a.counters[i]
+			c := &a.counters[l.at]
 			free := sluice.Nano(c.free(l))
-			if h := r.holdOf(n, i); h != nil {
+			if h := r.holdOf(n, int(l.at)); h != nil {
 				free = sluice.Nano(add(c.freeIn(l, h.mark), h.amount))
 			}
 			if !limited || free < room {
@@ -173,9 +173,9 @@ func (b *Book) describe(now time.Time, a *Account, row int, h, own int64) *Refus
 	l := &a.terms.rows[row]
 	f := &Refusal{Owner: a.owner, Limit: *l, Requested: h}
 	if l.Dimension.Gauge() {
-		g := &a.gauges[gaugeOf(l.Dimension)]
-		f.Held = g.held
-		f.InFlight = add(g.free(), g.held-own) >= h
+		g := gaugeOf(l.Dimension)
+		f.Held = a.held[g]
+		f.InFlight = add(a.free(g), a.held[g]-own) >= h
 		return f
 	}
 	t, c := a.counter(row)
@@ -187,9 +187,9 @@ func (b *Book) describe(now time.Time, a *Account, row int, h, own int64) *Refus
 	switch w := l.Window; {
 	case w == sluice.NoWindow || w == sluice.PerRun:
 	case w.Fixed():
-		f.Reset = time.Unix(b.calendar.end[w], 0).UTC()
+		f.Reset = time.Unix(b.calendar.ends[w], 0).UTC()
 		if !f.InFlight {
-			f.Wait = b.calendar.until(w, now)
+			f.Wait = b.calendar.ends.until(w, now)
 		}
 	default:
 		f.Wait = c.refillTime(t, h)

@@ -12,18 +12,29 @@ import (
 // once: Settle, Release, or Expire and then, perhaps, SettleLate. Its memory may
 // be used again for the next request; the zero value is closed.
 type Reservation struct {
+	parties
+	holds []hold  // of rates and budgets: of each account, of its counters in order
+	bound Amounts // what an attempt can use at most, less what was posted, as of when the holds were taken
+
+	// What is seldom looked at, and not put right by reset.
+	most    Amounts                     // what an attempt can use at most, as of the last Bound
+	charged Amounts                     // by Post, of attempts that have ended, if there was one
+	clamped [MaxClaims][numGauges]int64 // what is held of gauges whose limit is less than needed
+}
+
+// parties are what of a reservation begins anew with every request.
+type parties struct {
 	accounts [MaxClaims]*Account
-	gauges   [MaxClaims][numGauges]int64 // what is held of those of the accounts
-	ends     [MaxClaims]uint16           // where in holds those of an account end
-	claims   uint8                       // how many of accounts there are
-	shadow   uint8                       // bit i: accounts[i] lets in what does not fit
-	state    state                       // see Open and Expired
-	running  bool                        // gauges are held
-	holds    []hold                      // of rates and budgets: of each account, of its counters in order
-	would    *Refusal                    // by the shadows; nil if all fitted
-	most     Amounts                     // what an attempt can use at most, as of the last Bound
-	bound    Amounts                     // most, less what was posted, as of when the holds were taken
-	posted   Amounts                     // by Post, of attempts that have ended
+	would    *Refusal         // by the shadows; nil if all fitted
+	need     [numGauges]int64 // of gauges, while they are held
+	takes    [numGauges]uint8 // bit i: accounts[i] has given need of it
+	clamps   [numGauges]uint8 // bit i: accounts[i] has given less: see clamped
+	claims   uint8            // how many of accounts there are
+	shadow   uint8            // bit i: accounts[i] lets in what does not fit
+	state    state            // see Open and Expired
+	posted   bool             // there is something in charged
+	scopes   [MaxClaims]sluice.Scope
+	ends     [MaxClaims]uint16 // where in holds those of an account end
 }
 
 type state uint8
@@ -51,8 +62,12 @@ func (r *Reservation) each(f func(n int, h *hold, c *counter, l *rate) bool) boo
 	for n, a := range r.Accounts() {
 		held := r.holds[from:r.ends[n]]
 		from += len(held)
-		for i := range held { // what has become limited since is behind
-			if held[i].mark != untaken && !f(n, &held[i], &a.counters[i], &a.terms.rates[i]) {
+		for i := range a.terms.rates {
+			l := &a.terms.rates[i]
+			if int(l.at) >= len(held) {
+				continue // it has become limited since
+			}
+			if h := &held[l.at]; h.mark != untaken && !f(n, h, &a.counters[l.at], l) {
 				return false
 			}
 		}
@@ -93,13 +108,18 @@ func (r *Reservation) isShadow(i int) bool { return r.shadow>>i&1 != 0 }
 func (r *Reservation) Accounts() []*Account { return r.accounts[:r.claims] }
 
 // Posted is what Post has charged.
-func (r *Reservation) Posted() Amounts { return r.posted }
+func (r *Reservation) Posted() (a Amounts) {
+	if r.posted {
+		a = r.charged
+	}
+	return a
+}
 
 func (r *Reservation) reset() {
 	if r.state != closed {
 		panic("quota: reservation is in use")
 	}
-	*r = Reservation{holds: r.holds[:0]}
+	r.parties, r.holds = parties{}, r.holds[:0]
 }
 
 func (r *Reservation) close() {
@@ -118,91 +138,110 @@ func (r *Reservation) close() {
 // go on as if it had been refused, but for windows, which count what is used.
 func (b *Book) Reserve(now time.Time, r *Reservation, need, least Amounts) *Refusal {
 	b.advance(now)
-	fits, shadows := true, true
-	for n, a := range r.Accounts() {
-		a.refresh(b.tick, &b.calendar)
-		switch {
-		case a.admits(&need, &least):
-		case r.isShadow(n):
-			shadows = false
-		default:
-			fits = false
-		}
-	}
-	if !fits {
-		return b.refusal(now, r, &need, &least, false)
-	}
-	if !shadows {
-		r.would = b.refusal(now, r, &need, &least, true)
+	var of asks
+	for d := range of {
+		of[d] = ask{max(0, need[d]), least[d], r.most[d]}
 	}
 	r.bound = r.most
 	r.reach()
-	for n, a := range r.Accounts() {
-		r.take(n, a, &need, shadows || !r.isShadow(n))
+	if b.takeAll(r, &of, 0) {
+		return nil
 	}
+	b.refresh(r)
+	if f := b.refusal(now, r, &need, &least, false); f != nil {
+		return f
+	}
+	r.would = b.refusal(now, r, &need, &least, true)
+	b.takeAll(r, &of, r.shadow)
 	return nil
 }
 
-// take takes what a request needs from the counters of its n-th account, and notes it.
-// A shadow that is left out counts what is used of its windows, and no more. REQUIRES:
-// reach, and the accounts before.
-func (r *Reservation) take(n int, a *Account, need *Amounts, in bool) {
-	from := len(r.holds)
-	r.holds = r.holds[:from+len(a.counters)]
-	held := r.holds[from:]
-	r.ends[n] = uint16(len(r.holds))
-	rates, counters := a.terms.rates[:len(held)], a.counters[:len(held)]
-	for i := range held {
-		l, c, h := &rates[i], &counters[i], &held[i]
-		d := l.Dimension % sluice.NumDimensions // as the compiler cannot know: it need not look whether it is in range
-		if !in && (l.how == byBucket || l.how == inFlight) {
-			*h = hold{mark: untaken}
-			continue
-		}
-		take := int64(0)
-		if in && l.how != byRunTime {
-			take = min(max(0, need[d]), l.Amount)
-		}
-		h.amount = take
-		if l.how == byBucket { // take, written out: most are
-			c.held += take
-			c.returnable += take
-			c.level = add(c.level, -take)
-			h.mark = c.overflow
-		} else {
-			h.mark = c.take(l, take)
-		}
-		c.over += max(0, r.bound[d]-take)
-	}
-}
-
-// admits reports whether the account has room for what a request takes at arrival,
-// and could ever admit it.
-func (a *Account) admits(need, least *Amounts) bool {
-	for g := range a.gauges {
-		if most := a.gauges[g].most; most > 0 && most < least[dimensionOf(g)] {
-			return false
-		}
-	}
-	rates := a.terms.rates
-	counters := a.counters[:len(rates)]
-	for i := range rates {
-		l := &rates[i]
-		d := l.Dimension % sluice.NumDimensions
-		h := min(need[d], l.Amount)
-		switch {
-		case l.Amount == 0:
-		case l.Amount < least[d]:
-			return false
-		case l.how == byBucket: // written out: most are
-			if h > 0 && h > counters[i].level {
-				return false
-			}
-		case !counters[i].fits(l, h):
+// takeAll takes what a request needs from all accounts, those left out excepted. It
+// reports whether all had room, else nothing was taken.
+func (b *Book) takeAll(r *Reservation, of *asks, leftOut uint8) bool {
+	for n, a := range r.Accounts() {
+		a.refresh(b.tick, &b.calendar)
+		from := len(r.holds)
+		r.holds = r.holds[:from+len(a.counters)]
+		r.ends[n] = uint16(len(r.holds))
+		held := r.holds[from:]
+		if leftOut>>n&1 != 0 {
+			r.count(a, held)
+		} else if !a.take(held, of) {
+			r.untake(n, of)
 			return false
 		}
 	}
 	return true
+}
+
+// take takes what a request asks from the counters of an account, and notes it in held.
+// It reports whether the account has room for it and could ever have; if not, nothing was
+// taken.
+func (a *Account) take(held []hold, of *asks) bool {
+	t := a.terms
+	for g, most := range t.gauges {
+		if most > 0 && most < of[dimensionOf(g)].least {
+			return false
+		}
+	}
+	taken := takeFrom(t.rates[:t.spans], a.counters, held, of)
+	if taken == t.spans {
+		for ; taken < len(t.rates); taken++ {
+			l := &t.rates[taken]
+			d := l.Dimension % sluice.NumDimensions
+			c, n := &a.counters[l.at], holdOf(l, of[d].need)
+			if l.Amount > 0 && (l.Amount < of[d].least || !c.fits(l, n)) {
+				break
+			}
+			held[l.at] = hold{n, c.take(l, n)}
+			c.over += max(0, of[d].most-n)
+		}
+	}
+	if taken < len(t.rates) {
+		a.giveUp(t.rates[:taken], held, of)
+		return false
+	}
+	return true
+}
+
+// giveUp takes back what take has taken for some rates of an account.
+func (a *Account) giveUp(rates []rate, held []hold, of *asks) {
+	for i := range rates {
+		l := &rates[i]
+		c, n := &a.counters[l.at], held[l.at].amount
+		c.over -= max(0, of[l.Dimension].most-n)
+		c.held -= n
+		if l.how == byBucket {
+			c.level += n
+			c.returnable -= n
+		}
+	}
+}
+
+// untake takes back what was taken from the accounts before the n-th.
+func (r *Reservation) untake(n int, of *asks) {
+	from := 0
+	for i, a := range r.accounts[:n] {
+		a.giveUp(a.terms.rates, r.holds[from:r.ends[i]], of)
+		from = int(r.ends[i])
+	}
+	r.holds, r.ends = r.holds[:0], [MaxClaims]uint16{}
+}
+
+// count notes in held that nothing was taken from a shadow, which counts what is used of
+// its windows, and no more.
+func (r *Reservation) count(a *Account, held []hold) {
+	for i := range a.terms.rates {
+		l := &a.terms.rates[i]
+		c, h := &a.counters[l.at], &held[l.at]
+		if l.how == byBucket || l.how == inFlight {
+			*h = hold{mark: untaken}
+			continue
+		}
+		*h = hold{mark: c.take(l, 0)}
+		c.over += r.over(l, 0)
+	}
 }
 
 // limited is what a request takes from a counter: nothing where no limit is
@@ -226,49 +265,59 @@ func (r *Reservation) reach() {
 // nothing. It returns nil, or the first account whose gauge is too full.
 // REQUIRES: r is open and holds no gauges.
 func (b *Book) TakeGauges(r *Reservation, need Amounts) (blocked *Account) {
-	out := r.would != nil // a shadow would have refused it already
-	for n, a := range r.Accounts() {
-		if out && r.isShadow(n) || a.runs(&need) {
-			continue
-		}
-		if !r.isShadow(n) {
-			return a
-		}
-		if r.would == nil {
-			r.would = b.tooFull(b.base.Add(time.Duration(b.tick)), a, &need)
-		}
+	for g := range r.need {
+		r.need[g] = max(0, need[dimensionOf(g)])
+	}
+	out := r.shadow
+	if r.would == nil { // else a shadow would have refused it already
+		out = 0
 	}
 	for n, a := range r.Accounts() {
-		if out && r.isShadow(n) {
+		if out>>n&1 != 0 {
 			continue
 		}
-		for g := range a.gauges {
-			gauge := &a.gauges[g]
-			h := gauge.holdOf(need[dimensionOf(g)])
-			gauge.held += h
-			r.gauges[n][g] = h
+		if !a.runs(&r.need) {
+			if !r.isShadow(n) {
+				b.ReturnGauges(r)
+				return a
+			}
+			if r.would == nil {
+				r.would = b.tooFull(b.base.Add(time.Duration(b.tick)), a, &need)
+			}
+		}
+		for g, most := range a.terms.gauges {
+			switch h := r.need[g]; {
+			case h <= most:
+				a.held[g] += h
+				r.takes[g] |= 1 << n
+			case most > 0:
+				a.held[g] += most
+				r.clamps[g] |= 1 << n
+				r.clamped[n][g] = most
+			}
 		}
 	}
-	r.running = true
 	return nil
 }
 
 // runs reports whether the account's gauges have room for a request.
-func (a *Account) runs(need *Amounts) bool {
-	return a.gauges[0].fits(need[dimensionOf(0)]) && a.gauges[1].fits(need[dimensionOf(1)])
+func (a *Account) runs(need *[numGauges]int64) bool {
+	return a.fits(0, need[0]) && a.fits(1, need[1])
 }
 
 // ReturnGauges gives concurrency and KV tokens back: the attempt has ended.
 func (b *Book) ReturnGauges(r *Reservation) {
-	if !r.running {
-		return
-	}
-	for n, a := range r.Accounts() {
-		for g := range a.gauges {
-			a.gauges[g].held -= r.gauges[n][g]
+	for g, need := range r.need {
+		for n, a := range r.Accounts() {
+			switch {
+			case r.takes[g]>>n&1 != 0:
+				a.held[g] -= need
+			case r.clamps[g]>>n&1 != 0:
+				a.held[g] -= r.clamped[n][g]
+			}
 		}
+		r.takes[g], r.clamps[g] = 0, 0
 	}
-	r.gauges, r.running = [MaxClaims][numGauges]int64{}, false
 }
 
 // TopUp raises the holds on tokens and spend to need, all or nothing, before a
@@ -332,9 +381,10 @@ func (b *Book) Post(now time.Time, r *Reservation, used Amounts) {
 	b.advance(now)
 	b.refresh(r)
 	before := r.bound
+	r.charged, r.posted = r.Posted(), true
 	for d := range used {
 		r.bound[d] = max(0, before[d]-max(0, used[d]))
-		r.posted[d] = add(r.posted[d], used[d])
+		r.charged[d] = add(r.charged[d], used[d])
 	}
 	r.each(func(_ int, h *hold, c *counter, l *rate) bool {
 		n := used[l.Dimension]

@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"cmp"
 	"slices"
 
 	"sluice"
@@ -10,25 +11,30 @@ import (
 // not change: an account whose limits do takes others. So accounts of one policy share
 // them, and they stay in the caches.
 type terms struct {
-	rows  []sluice.Limit // all, gauges too; the policy's slice where the two agree
-	rates []rate         // of those that have a counter, in the order of the counters
+	rates  []rate           // those that have a counter: buckets, then spans, then the others, which are few
+	spans  int              // where in rates those begin
+	others int              // likewise
+	gauges [numGauges]int64 // those of gauges, 0 if there is none
+	rows   []sluice.Limit   // all, gauges too; the policy's slice where the two agree
 }
 
 // rate is a limit that has a counter.
 type rate struct {
 	sluice.Limit
-	how counting
-	row int32 // in rows
+	period uint64 // of a bucket
+	row    int32  // in rows
+	at     uint8  // in the counters of an account: they are in the order of rows
+	how    counting
 }
 
 // counting is how a counter counts.
 type counting uint8
 
 const (
-	inFlight  counting = iota // no window: what is held
-	byBucket                  // second, minute
+	byBucket  counting = iota // second, minute
 	bySpan                    // a fixed window, or a run
 	byRunTime                 // a span too, of time: nothing takes of it
+	inFlight                  // no window: what is held
 )
 
 func countingOf(l *sluice.Limit) counting {
@@ -46,11 +52,34 @@ func countingOf(l *sluice.Limit) counting {
 func newTerms(rows []sluice.Limit) *terms {
 	t := &terms{rows: rows, rates: make([]rate, 0, rates(rows))}
 	for i := range rows {
-		if l := &rows[i]; !l.Dimension.Gauge() {
-			t.rates = append(t.rates, rate{*l, countingOf(l), int32(i)})
+		if l := &rows[i]; l.Dimension.Gauge() {
+			t.gauges[gaugeOf(l.Dimension)] = l.Amount
+		} else {
+			t.rates = append(t.rates, rate{Limit: *l, period: period(l.Window), row: int32(i), at: uint8(len(t.rates)), how: countingOf(l)})
+		}
+	}
+	slices.SortStableFunc(t.rates, func(a, b rate) int { return cmp.Compare(a.group(), b.group()) })
+	for i := range t.rates {
+		switch t.rates[i].group() {
+		case 0:
+			t.spans++
+			fallthrough
+		case 1:
+			t.others++
 		}
 	}
 	return t
+}
+
+// group orders rates: buckets that have a limit, spans, the others.
+func (l *rate) group() int {
+	switch {
+	case l.how == byBucket && l.Amount > 0:
+		return 0
+	case l.how == bySpan:
+		return 1
+	}
+	return 2
 }
 
 // unlimited are the terms of an account of which nothing is known yet.
@@ -58,8 +87,13 @@ var unlimited = &terms{}
 
 // counter is the rate and the counter of a row that is not a gauge's.
 func (a *Account) counter(row int) (*rate, *counter) {
-	i := slices.IndexFunc(a.terms.rates, func(l rate) bool { return int(l.row) == row })
-	return &a.terms.rates[i], &a.counters[i]
+	l := &a.terms.rates[a.terms.of(row)]
+	return l, &a.counters[l.at]
+}
+
+// of is where the rate of a row is that is not a gauge's.
+func (t *terms) of(row int) int {
+	return slices.IndexFunc(t.rates, func(l rate) bool { return int(l.row) == row })
 }
 
 // mostTerms bounds how many terms a book remembers to be shared.

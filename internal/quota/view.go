@@ -1,68 +1,10 @@
 package quota
 
 import (
-	"slices"
 	"time"
 
 	"sluice"
 )
-
-// LimitState is one counter of the caller, as the rate-limit headers show it.
-type LimitState struct {
-	Scope     sluice.Scope
-	Limit     sluice.Limit
-	Remaining int64         // never negative
-	Reset     time.Duration // until the bucket is full or the window ends; 0 for gauges
-}
-
-// Limits appends the counters of the caller's own scopes, those up to tenant ×
-// model: the very figures that decide. Shadows decide nothing.
-func (b *Book) Limits(now time.Time, r *Reservation, to []LimitState) []LimitState {
-	b.advance(now)
-	var ends [sluice.NumWindows]time.Duration // of windows, once they were asked for
-	for n, a := range r.Accounts() {
-		scope := a.owner.Scope
-		if scope > sluice.ScopeTenantModel || r.isShadow(n) {
-			continue
-		}
-		a.refresh(b.tick, &b.calendar)
-		rows, rates := a.terms.rows, a.terms.rates
-		counters := a.counters[:len(rates)]
-		to = slices.Grow(to, len(rows))
-		told := to[len(to):][:len(rows)]
-		n, j := 0, 0
-		for i := range rows {
-			l, s := &rows[i], &told[n]
-			s.Scope, s.Limit, s.Reset = scope, *l, 0
-			if l.Dimension.Gauge() {
-				s.Remaining = max(0, a.gauges[gaugeOf(l.Dimension)].free())
-			} else {
-				t, c := &rates[j], &counters[j]
-				j++
-				switch {
-				case t.how == byBucket:
-					s.Remaining = max(0, c.level)
-					if c.level < l.Amount {
-						s.Reset = c.refillTime(t, l.Amount)
-					}
-				default:
-					s.Remaining = max(0, c.free(t))
-					if w := l.Window; w.Fixed() {
-						if ends[w] == 0 {
-							ends[w] = b.calendar.until(w, now)
-						}
-						s.Reset = ends[w]
-					}
-				}
-			}
-			if l.Amount > 0 { // else it is no limit
-				n++
-			}
-		}
-		to = to[:len(to)+n]
-	}
-	return to
-}
 
 // CounterView is one limit's figures.
 type CounterView struct {
@@ -81,8 +23,8 @@ func (b *Book) View(now time.Time, a *Account, to []CounterView) []CounterView {
 	for i := range a.terms.rows {
 		l := &a.terms.rows[i]
 		if l.Dimension.Gauge() {
-			g := &a.gauges[gaugeOf(l.Dimension)]
-			to = append(to, CounterView{Limit: *l, Held: g.held, Remaining: g.free()})
+			g := gaugeOf(l.Dimension)
+			to = append(to, CounterView{Limit: *l, Held: a.held[g], Remaining: a.free(g)})
 			continue
 		}
 		t, c := a.counter(i)

@@ -21,7 +21,7 @@ const lead sluice.Tokens = 256
 // Begin takes the place of an attempt. reported says that its backend tells its
 // usage as it goes.
 func (g *Gateway) Begin(now time.Time, c *Call, at engine.Grant, reported bool) {
-	at.Candidates, at.Limits = nil, nil // the engine's memory
+	at.Candidates, at.Limits = nil, engine.Limits{} // the engine's memory
 	c.Place, c.Attempts, c.running = at, at.Attempt, true
 	c.Queued += at.Queued
 	c.price = at.Backend.Row()
