@@ -12,15 +12,17 @@ import (
 
 // Arrive reserves requests, tokens and spend over every scope, all or nothing,
 // and puts the request into one queue. Call Advance next.
-func (e *Engine) Arrive(now time.Time, c Call) Verdict {
+func (e *Engine) Arrive(now time.Time, c Call) (v Verdict) {
 	now = e.tick(now)
 	hash := e.requests.Hash(c.ID)
 	if e.requests.FindHashed(c.ID, hash) != nil {
 		return Verdict{Err: &sluice.Error{Kind: sluice.KindConflict, Reason: sluice.InternalError, Msg: "a request with this id is open"}}
 	}
+	v.Policy = e.table.Version
 	m, err := e.model(&c)
 	if err != nil {
-		return Verdict{Err: err, Policy: e.table.Version}
+		v.Err = err
+		return v
 	}
 	r := e.newRequest(now, &c)
 	r.table, r.model = e.table, m
@@ -28,29 +30,28 @@ func (e *Engine) Arrive(now time.Time, c Call) Verdict {
 	e.prefer(now, r, m)
 	if r.untried() && !e.takes(now, r, m) {
 		e.reuse(r)
-		return Verdict{Translate: true, Policy: e.table.Version}
-	}
-	e.open(now, r, &c, m)
-	v, err := e.admit(now, r, m)
-	e.graded(r, r.pool)
-	if v.Smaller != "" {
-		e.book.Release(now, &r.res)
-		e.reuse(r)
+		v.Translate = true
 		return v
 	}
-	if err != nil {
-		v = Verdict{Err: err, Tier: r.tier, Felt: r.felt, Limits: e.book.Limits(now, &r.res, nil), Policy: e.table.Version}
+	e.open(now, r, &c, m)
+	err = e.admit(now, r, m, &v)
+	e.graded(r, r.pool)
+	switch {
+	case v.Smaller != "":
+		e.book.Release(now, &r.res)
+		e.reuse(r)
+	case err != nil:
+		v.Err, v.Tier, v.Felt, v.Limits = err, r.tier, r.felt, e.book.Limits(now, &r.res, nil)
 		if r.pool == nil {
 			v.Candidates = e.leftOut(now, r, m)
 		}
 		e.refuse(now, r, m, err)
 		e.book.Release(now, &r.res)
 		e.reuse(r)
-		return v
+	default:
+		r.hash = hash
+		e.requests.AddHashed(r, hash)
 	}
-	v.Policy = e.table.Version
-	r.hash = hash
-	e.requests.AddHashed(r, hash)
 	return v
 }
 
@@ -160,14 +161,15 @@ func (e *Engine) claimsOf(call *Call, m *route.Model) []quota.Claim {
 // unlimited is the policy of who has none.
 var unlimited sluice.Policy
 
-// admit finds a pool, reserves, and queues.
-func (e *Engine) admit(now time.Time, r *request, m *route.Model) (Verdict, *sluice.Error) {
+// admit finds a pool, reserves, and queues, and tells v of it.
+func (e *Engine) admit(now time.Time, r *request, m *route.Model, v *Verdict) *sluice.Error {
 	p, wait, err := e.choosePool(now, r, m)
-	if v, smaller := e.smaller(r); smaller {
-		return v, nil
+	if e.declined.why == EffectSmaller {
+		e.smaller(r, v)
+		return nil
 	}
 	if err != nil {
-		return Verdict{}, err
+		return err
 	}
 	r.pool = p // who is refused was refused there
 	e.degrade(now, r, p)
@@ -176,28 +178,28 @@ func (e *Engine) admit(now time.Time, r *request, m *route.Model) (Verdict, *slu
 	}
 	if bound := p.queue.FullFor(&r.item); bound != "" {
 		r.partly = true
-		return Verdict{}, queueFull(now, p, bound+" of this tenant")
+		return queueFull(now, p, bound+" of this tenant")
 	}
 	if most := e.maxWaitOf(r, p); wait > most && most > 0 && p.queue.Service() > 0 && !p.defers(r) {
-		return Verdict{}, tooLong(p, wait, most)
+		return tooLong(p, wait, most)
 	}
 	bound := p.queue.Full(&r.item)
 	var victim *sched.Item
 	if bound != "" {
 		if victim = p.queue.Shed(&r.item); victim == nil {
-			return Verdict{}, queueFull(now, p, bound)
+			return queueFull(now, p, bound)
 		}
 	}
 	rows := e.firstOffers(r, m, p)
 	if err := e.reserve(now, r, rows, e.book.Reserve); err != nil {
-		return Verdict{}, err
+		return err
 	}
 	if victim != nil {
 		e.endWait(victim.Value.(*request), queueFull(now, p, bound))
 	}
-	v := Verdict{Pool: p.id, Wait: wait, Position: p.position(r, wait), Tier: r.tier, Felt: r.felt}
+	v.Pool, v.Wait, v.Position, v.Tier, v.Felt = p.id, wait, p.position(r, wait), r.tier, r.felt
 	e.enqueue(now, r, p)
-	return v, nil
+	return nil
 }
 
 // choosePool is the first pool whose predicted wait the request can bear, else

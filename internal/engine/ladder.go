@@ -382,13 +382,10 @@ func (p *pool) ladderView(now time.Time) *LadderView {
 
 // smaller answers an arrival whose caller consents to a smaller model: nothing is decided.
 // It stays demand of the pool that was asked, which has no room for it.
-func (e *Engine) smaller(r *request) (Verdict, bool) {
-	if e.declined.why != EffectSmaller {
-		return Verdict{}, false
-	}
-	g := e.declined.pool.base().grade
-	v := Verdict{Smaller: r.call.Policy.Degrade, Tier: g.acts.Tier, Felt: g.stands(e.declined.pool, EffectSmaller), Pool: e.declined.pool.id, Policy: e.table.Version}
+func (e *Engine) smaller(r *request, v *Verdict) {
+	p := e.declined.pool
+	g := p.base().grade
+	v.Smaller, v.Pool, v.Tier, v.Felt = r.call.Policy.Degrade, p.id, g.acts.Tier, g.stands(p, EffectSmaller)
 	g.counts.Smaller++
-	e.turnedDown(r, e.declined.pool, sluice.Degraded)
-	return v, true
+	e.turnedDown(r, p, sluice.Degraded)
 }

@@ -146,13 +146,13 @@ func (e *Engine) newRequest(now time.Time, c *Call) *request {
 		r.call.Work = c.Work
 	}
 	r.arrived, r.bound, r.index = e.ns, r.call.Work.OutputBound, -1
-	r.item = sched.Item{
-		Value: r, Class: c.Class, Weight: 1, Arrived: now, Since: now, Bytes: c.Bytes,
-		Flow: sched.Flow{Tenant: p.Tenant, Project: p.Project, Key: p.Key, Model: c.Model},
-		Work: r.call.Work.Input + r.call.Work.OutputHold,
-	}
+	it := &r.item
+	*it = sched.Item{}
+	it.Value, it.Class, it.Weight, it.Arrived, it.Since, it.Bytes = r, c.Class, 1, now, now, c.Bytes
+	it.Flow = sched.Flow{Tenant: p.Tenant, Project: p.Project, Key: p.Key, Model: c.Model}
+	it.Work = r.call.Work.Input + r.call.Work.OutputHold
 	if p := p.Policy; p != nil {
-		r.hard, r.item.Weight = p.HardSpend, max(p.Weight, 1)
+		r.hard, it.Weight = p.HardSpend, max(p.Weight, 1)
 	}
 	return r
 }
