@@ -69,7 +69,8 @@ func (e *Engine) AttemptEnded(now time.Time, id sluice.RequestID, res Result) Ne
 	pl, key := r.place, r.taken.Key()
 	failed := pl.Backend
 	if res.Others != nil {
-		r.call.Others, r.fit = res.Others, fit{}
+		r.call.Others = res.Others
+		e.number(r)
 	}
 	e.correct(now, r, res.Usage, true)
 	r.reported(&res.Usage)

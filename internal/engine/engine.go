@@ -85,6 +85,7 @@ type Engine struct {
 	declined declined     // the first pool whose ladder did not take the request that arrives, while it has none
 
 	spare   []*request
+	numbers uint64         // that were given to requests
 	takens  []*route.Taken // spare
 	figures []route.Figure // scratch, of pools
 	answers answers        // what the next Advance returns

@@ -35,9 +35,10 @@ type pool struct {
 	shed    time.Time      // when it last had no room for a request that would have waited
 	scanned uint64         // the epoch in which the queue was last searched for requests to move
 	version uint64         // of its places: each table may bring others
-	usual   usual          // what serves most of its requests
-	meter   *demand.Meter  // of what it is asked for; of guests, nil
-	grade   *grade         // its ladder; nil if that is off
+	fit     fit
+	usual   usual         // what serves most of its requests
+	meter   *demand.Meter // of what it is asked for; of guests, nil
+	grade   *grade        // its ladder; nil if that is off
 
 	sites   []*site       // its regions, where a model that it serves has a locality
 	returns time.Duration // the longest that one of these takes to come back
@@ -75,11 +76,12 @@ func (p *pool) open(now time.Time) bool {
 	return false
 }
 
-// fit is which of a pool's backends may serve a request at all, health and load
-// aside. Every step asks for it, and it stays the same until the table changes or a
-// backend has failed the request, or may again be in one of its failed domains.
+// fit is which of a pool's backends may serve the request that was asked for last at all,
+// health and load aside. Every step of an arrival asks for it, and it stays the same until
+// the table changes or a backend has failed the request, or may again be in one of its
+// failed domains.
 type fit struct {
-	pool     *pool
+	number   uint64 // of the request
 	version  uint64
 	tried    int
 	maxSpend sluice.Nano
@@ -92,11 +94,11 @@ type fit struct {
 
 // eligible is the backends that may serve r at all.
 func (p *pool) eligible(r *request) *sched.Set {
-	f, maxRisk := &r.fit, r.maxRisk(p)
-	if f.pool == p && f.version == p.version && f.tried == len(r.tried) && f.avoid == r.avoid && f.maxSpend == r.maxSpend && f.maxRisk == maxRisk && f.region == r.region && f.roam == r.roam {
+	f, maxRisk := &p.fit, r.maxRisk(p)
+	if f.number == r.number && f.version == p.version && f.tried == len(r.tried) && f.avoid == r.avoid && f.maxSpend == r.maxSpend && f.maxRisk == maxRisk && f.region == r.region && f.roam == r.roam {
 		return &f.set
 	}
-	*f = fit{pool: p, version: p.version, tried: len(r.tried), avoid: r.avoid, maxSpend: r.maxSpend, maxRisk: maxRisk, region: r.region, roam: r.roam}
+	*f = fit{number: r.number, version: p.version, tried: len(r.tried), avoid: r.avoid, maxSpend: r.maxSpend, maxRisk: maxRisk, region: r.region, roam: r.roam}
 	ask := r.ask(p)
 	if r.plain() {
 		if set, ok := p.usual.serving(p, &ask); ok {

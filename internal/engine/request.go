@@ -68,24 +68,24 @@ type course struct {
 	maxSpend sluice.Nano                   // the model's MaxSpend
 	risks    map[sluice.PoolID]sluice.Risk // the model's MaxRisk
 
-	fit   fit
-	tried []sluice.BackendID
-	asked asked
+	number   uint64 // it has, and no other has had; see fit
+	asked    asked
+	felt     *Felt    // of the ladder that tier is of; nil if it was on the ground
+	lessened lessened // by how much that has lowered bound, until the request has a place
 
-	region    string        // in which it is to be served, of a model with a locality
-	felt      *Felt         // of the ladder that tier is of; nil if it was on the ground
-	lessened  lessened      // by how much that has lowered bound, until the request has a place
 	maxWait   time.Duration // in a queue
 	predicted time.Duration // wait, at arrival
 	left      time.Duration // its client has, and its backend may go on for as long; else 0
-
-	failed []string // the failure domains in which attempts failed
+	region    string        // in which it is to be served, of a model with a locality
+	tried     []sluice.BackendID
+	failed    []string // the failure domains in which attempts failed
 }
 
 // call is what of a Call is asked for after its arrival. Whose it is, and for which model,
 // is the item's flow.
 type call struct {
 	User    sluice.UserID
+	Run     sluice.RunID
 	Least   sluice.Tokens
 	MaxWait time.Duration
 	Policy  *sluice.Policy
@@ -109,7 +109,6 @@ type call struct {
 	Others  []route.Translation
 	Prefix  route.Prefix
 	Dialect string
-	Run     sluice.RunID
 	Work    sluice.Work
 }
 
@@ -146,6 +145,7 @@ func (e *Engine) newRequest(now time.Time, c *Call) *request {
 		r.call.Work = c.Work
 	}
 	r.arrived, r.bound, r.index = e.ns, r.call.Work.OutputBound, -1
+	e.number(r)
 	it := &r.item
 	*it = sched.Item{}
 	it.Value, it.Class, it.Weight, it.Arrived, it.Since, it.Bytes = r, c.Class, 1, now, now, c.Bytes
@@ -155,6 +155,13 @@ func (e *Engine) newRequest(now time.Time, c *Call) *request {
 		r.hard, it.Weight = p.HardSpend, max(p.Weight, 1)
 	}
 	return r
+}
+
+// number makes the request another than any that was seen, so that what is for it is
+// found anew.
+func (e *Engine) number(r *request) {
+	e.numbers++
+	r.number = e.numbers
 }
 
 // principal is whose the request is.
