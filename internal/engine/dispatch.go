@@ -259,14 +259,21 @@ func (e *Engine) candidates(now time.Time, r *request) []Candidate {
 		})
 	}
 	p := r.pool
+	asked, preferred := p.chooser.Asks(), len(p.figures) > 0
+	at := len(out)
+	out = slices.Grow(out, len(p.places))[:at+len(p.places)]
 	for i, pl := range p.places {
-		out = append(out, r.candidate(p.id, pl.Backend, p.left[i]))
-		c := &out[len(out)-1]
-		if p.chooser.Asks() {
+		c, left := &out[at+i], p.left[i] // filled where it is
+		*c = Candidate{}
+		c.Pool, c.Backend, c.Left = p.id, pl.Backend.ID, string(left)
+		if left == route.LeftLacks || left == route.LeftTranslate {
+			c.detail(r, pl.Backend, left)
+		}
+		if asked {
 			note := p.chooser.Note(i)
 			c.Cached, c.Cost = note.Cached, note.Cost
 		}
-		if i < len(p.figures) {
+		if preferred {
 			f := &p.figures[i]
 			c.Expected, c.Price = f.Time, f.Price
 		}
@@ -313,8 +320,15 @@ func (e *Engine) leftOut(now time.Time, r *request, m *route.Model) (out []Candi
 	return out
 }
 
+// candidate tells of a backend that was considered.
 func (r *request) candidate(p sluice.PoolID, b *route.Backend, left route.Left) Candidate {
 	c := Candidate{Pool: p, Backend: b.ID, Left: string(left)}
+	c.detail(r, b, left)
+	return c
+}
+
+// detail tells what it is that a backend lacks, or cannot say.
+func (c *Candidate) detail(r *request, b *route.Backend, left route.Left) {
 	switch left {
 	case route.LeftLacks:
 		ask := r.spoken()
@@ -325,7 +339,6 @@ func (r *request) candidate(p sluice.PoolID, b *route.Backend, left route.Left) 
 			c.Field = err.Param
 		}
 	}
-	return c
 }
 
 // endWait takes a request out of its queue without a place. A first attempt

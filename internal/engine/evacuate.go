@@ -32,10 +32,9 @@ func (e *Engine) evacuate(now time.Time, p *pool) (moved bool) {
 		return false
 	}
 	p.scanned = e.epoch
-	m := room{p: p, now: now}
 	stranded := p.queue.Stranded(func(s *sched.Set) bool {
 		for i, pl := range p.places {
-			if s.Has(i) && m.usable(pl) {
+			if s.Has(i) && pl.Ready(now) {
 				return false
 			}
 		}

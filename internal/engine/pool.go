@@ -95,17 +95,15 @@ type fit struct {
 // eligible is the backends that may serve r at all.
 func (p *pool) eligible(r *request) *sched.Set {
 	f, maxRisk := &p.fit, r.maxRisk(p)
-	if f.number == r.number && f.version == p.version && f.tried == len(r.tried) && f.avoid == r.avoid && f.maxSpend == r.maxSpend && f.maxRisk == maxRisk && f.region == r.region && f.roam == r.roam {
+	if f.number == r.number && f.version == p.version && f.tried == len(r.tried) && f.avoid == r.avoid && f.maxSpend == r.maxSpend && f.maxRisk == maxRisk && f.roam == r.roam && (r.roam || f.region == r.region) {
 		return &f.set
 	}
 	*f = fit{number: r.number, version: p.version, tried: len(r.tried), avoid: r.avoid, maxSpend: r.maxSpend, maxRisk: maxRisk, region: r.region, roam: r.roam}
-	ask := r.ask(p)
-	if r.plain() {
-		if set, ok := p.usual.serving(p, &ask); ok {
-			f.set = set
-			return &f.set
-		}
+	if r.plain() && p.usual.serving(p, r) {
+		f.set = p.usual.set
+		return &f.set
 	}
+	ask := r.ask(p)
 	for i, pl := range p.places {
 		if r.eligible(pl.Backend, &ask) == route.Chosen {
 			f.set.Add(i)

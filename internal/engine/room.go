@@ -16,11 +16,6 @@ type room struct {
 	all, free sched.Amounts // of guests, as of the last Capacity
 }
 
-// usable reports whether a place may be given anything at all.
-func (m *room) usable(pl *route.Place) bool {
-	return pl.Ready(m.now)
-}
-
 // Capacity is what the usable backends hold in all, and what of it is free.
 func (m *room) Capacity() (all, free sched.Amounts) {
 	if m.p.host != nil {
@@ -33,24 +28,39 @@ func (m *room) Capacity() (all, free sched.Amounts) {
 // sum is what the usable backends hold, and what of it is free; of a set, if that is not
 // nil, those whose breakers are closed.
 func (m *room) sum(of *sched.Set) (all, free sched.Amounts) {
-	var unbounded [len(all)]bool
+	var slots, kv, prefill level
 	for i, pl := range m.p.places {
 		if !pl.Ready(m.now) || of != nil && (!of.Has(i) || pl.Health.Open()) {
 			continue
 		}
-		most, used := pl.Levels(m.now)
-		for d := range all {
-			unbounded[d] = unbounded[d] || most[d] == 0
-			all[d] += most[d]
-			free[d] += max(0, most[d]-used[d])
-		}
+		most := pl.Most(m.now)
+		slots.add(most[sched.Slots], pl.Running())
+		kv.add(most[sched.KV], int64(pl.KVUsed(m.now)))
+		prefill.add(most[sched.Prefill], int64(pl.Prefill()))
 	}
-	for d := range all {
-		if unbounded[d] {
-			all[d], free[d] = 0, 0
-		}
+	slots.bound()
+	kv.bound()
+	prefill.bound()
+	return sched.Amounts{slots.all, kv.all, prefill.all}, sched.Amounts{slots.free, kv.free, prefill.free}
+}
+
+// level is what backends hold together of one dimension, and what of it is free.
+type level struct {
+	all, free int64
+	unbounded bool // in one of them
+}
+
+func (l *level) add(all, used int64) {
+	l.unbounded = l.unbounded || all == 0
+	l.all += all
+	l.free += max(0, all-used)
+}
+
+// bound makes a sum that bounds nothing zero.
+func (l *level) bound() {
+	if l.unbounded {
+		l.all, l.free = 0, 0
 	}
-	return all, free
 }
 
 // Most is the most that one backend of the set has free; one with nothing in a
@@ -62,14 +72,9 @@ func (m *room) Most(set *sched.Set, first bool) (most sched.Amounts) {
 		if !pl.Open(m.now) || !set.Has(i) || pl == own || pl == hosts {
 			continue
 		}
-		all, used := pl.Levels(m.now)
-		memory := int64(math.MaxInt64)
-		if used[sched.Slots] > 0 {
-			memory = free(all[sched.KV], used[sched.KV])
-		}
-		most[sched.Slots] = max(most[sched.Slots], all[sched.Slots]-used[sched.Slots])
-		most[sched.KV] = max(most[sched.KV], memory)
-		most[sched.Prefill] = max(most[sched.Prefill], free(all[sched.Prefill], used[sched.Prefill]))
+		most[sched.Slots] = max(most[sched.Slots], pl.Slots()-pl.Running())
+		most[sched.KV] = max(most[sched.KV], m.memory(pl))
+		most[sched.Prefill] = max(most[sched.Prefill], m.prefill(pl))
 	}
 	for d := range most {
 		if m.all[d] > 0 {
@@ -106,7 +111,12 @@ func (m *room) memory(pl *route.Place) int64 {
 	if pl.Running() == 0 {
 		return math.MaxInt64
 	}
-	return free(int64(pl.KVCapacity()), int64(pl.KVUsed(m.now)))
+	return free(pl.Most(m.now)[sched.KV], int64(pl.KVUsed(m.now)))
+}
+
+// prefill is what a place has free of it.
+func (m *room) prefill(pl *route.Place) int64 {
+	return free(pl.Most(m.now)[sched.Prefill], int64(pl.Prefill()))
 }
 
 func free(all, used int64) int64 {
@@ -134,12 +144,12 @@ func (m *room) Fits(it *sched.Item, first bool) bool {
 // Gather keeps the backend for the item that lacks least.
 func (m *room) Gather(it *sched.Item) bool {
 	p := m.p
-	if p.keptFor == it && p.kept != nil && m.usable(p.kept) {
+	if p.keptFor == it && p.kept != nil && p.kept.Ready(m.now) {
 		return true
 	}
 	p.kept, p.keptFor = nil, nil
 	for i, pl := range p.places {
-		if it.Backends.Has(i) && m.usable(pl) && pl.FitWith(m.now, it.Value.(*request).only()) == route.Chosen && (p.kept == nil || m.roomier(pl, p.kept)) {
+		if it.Backends.Has(i) && pl.Ready(m.now) && pl.FitWith(m.now, it.Value.(*request).only()) == route.Chosen && (p.kept == nil || m.roomier(pl, p.kept)) {
 			p.kept, p.keptFor = pl, it
 		}
 	}
@@ -151,10 +161,7 @@ func (m *room) roomier(a, b *route.Place) bool {
 	if n, o := m.memory(a), m.memory(b); n != o {
 		return n > o
 	}
-	prefill := func(pl *route.Place) int64 {
-		return free(int64(pl.Backend.Capacity.PrefillTokens), int64(pl.Prefill()))
-	}
-	if n, o := prefill(a), prefill(b); n != o {
+	if n, o := m.prefill(a), m.prefill(b); n != o {
 		return n > o
 	}
 	return a.Slots()-a.Running() > b.Slots()-b.Running()

@@ -35,20 +35,21 @@ func (r *request) plain() bool {
 	return (p == nil || len(p.Regions)+len(p.Providers) == 0) && len(r.call.Others) == 0 && r.call.Pin == nil && len(r.tried) == 0 && !r.avoid && r.maxSpend == 0 && r.roam
 }
 
-// serving is the backends that may serve a plain request; false if its input is too long
-// for some of them.
-func (u *usual) serving(p *pool, ask *route.Ask) (sched.Set, bool) {
-	asks := usually{ask.Dialect, ask.Needs, ask.Risk, ask.MaxRisk, ask.Billing, ask.Free}
-	if input := ask.Work.Input; u.version != p.version || u.asks != asks {
+// serving brings the set up to what a plain request asks for; false if its input is too
+// long for some of it.
+func (u *usual) serving(p *pool, r *request) bool {
+	c := &r.call
+	asks := usually{c.Dialect, c.Needs, c.Risk, r.maxRisk(p), c.Billing, c.Free}
+	if u.version != p.version || u.asks != asks {
+		ask := r.ask(p)
 		ask.Work.Input = 0
 		*u = usual{version: p.version, asks: asks, longest: math.MaxInt64}
 		for i, pl := range p.places {
-			if route.Eligible(pl.Backend, ask) == route.Chosen {
+			if route.Eligible(pl.Backend, &ask) == route.Chosen {
 				u.set.Add(i)
 				u.longest = min(u.longest, pl.Backend.LongestInput())
 			}
 		}
-		ask.Work.Input = input
 	}
-	return u.set, ask.Work.Input <= u.longest
+	return c.Work.Input <= u.longest
 }

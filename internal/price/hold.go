@@ -67,7 +67,8 @@ func (r *Row) OutputWithin(w sluice.Work, budget sluice.Nano) sluice.Tokens {
 	return sluice.Tokens(min(n, uint64(w.OutputBound)))
 }
 
-// dearest is the highest price of an input class and of an output class.
+// dearest is the highest price of an input class and of an output class. A price that is
+// missing counts nothing: what it inherits counts already, unless that is of another row.
 func (r *Rates) dearest() (in, out sluice.Price) {
 	return max(Free, r.Input, r.CacheRead, r.CacheWrite, r.CacheWrite1h, r.AudioInput), max(Free, r.Output, r.Reasoning, r.AudioOutput)
 }
@@ -76,8 +77,7 @@ func (r *Rates) dearest() (in, out sluice.Price) {
 // a request of at most that input can be billed at.
 func (r *Row) dearest(input sluice.Tokens) (in, out sluice.Price) {
 	if len(r.Tiers) == 0 && len(r.Variants) == 0 { // most often
-		x := r.Rates.resolved(r.Rates)
-		return x.dearest()
+		return r.Rates.dearest()
 	}
 	in, out = Free, Free
 	take := func(x Rates) {

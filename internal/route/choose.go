@@ -92,19 +92,10 @@ func (c *Chooser) Choose(now time.Time, left []Left, a *Asking) int {
 	switch {
 	case c.hashed(a):
 		best = c.home(left, a)
-	case c.rule == ByTurn:
-		best = c.least(left, func(p, q int) bool { return c.places[p].turn < c.places[q].turn })
-	case c.rule == ByMatch:
-		best = c.least(left, func(p, q int) bool {
-			if c.notes[p].Cached != c.notes[q].Cached {
-				return c.notes[p].Cached > c.notes[q].Cached
-			}
-			return c.places[p].less(c.places[q])
-		})
 	case c.rule == ByCost || c.rule == ByAffinity:
 		best = c.cheapest(now, left, a)
 	default:
-		best = c.least(left, func(p, q int) bool { return c.places[p].less(c.places[q]) })
+		best = c.least(left)
 	}
 	if session != nil && best >= 0 {
 		c.stay = StayLeft
@@ -120,10 +111,27 @@ func (c *Chooser) Choose(now time.Time, left []Left, a *Asking) int {
 	return best
 }
 
-func (c *Chooser) least(left []Left, less func(p, q int) bool) int {
+// least is the first by turn, by what is held of the prompt, or by load.
+func (c *Chooser) least(left []Left) int {
 	best := -1
-	for i := range c.places {
-		if left[i] == Chosen && (best < 0 || less(i, best)) {
+	for i, p := range c.places {
+		if left[i] != Chosen {
+			continue
+		}
+		if best < 0 {
+			best = i
+			continue
+		}
+		q, less := c.places[best], false
+		switch {
+		case c.rule == ByTurn:
+			less = p.turn < q.turn
+		case c.rule == ByMatch && c.notes[i].Cached != c.notes[best].Cached:
+			less = c.notes[i].Cached > c.notes[best].Cached
+		default:
+			less = p.less(q)
+		}
+		if less {
 			best = i
 		}
 	}

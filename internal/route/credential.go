@@ -111,6 +111,7 @@ type lane struct {
 
 	running int64
 	turn    uint64
+	step    uint64    // by which a use moves turn on
 	paused  time.Time // 429
 	strikes int       // 429 in a row that told no time
 	struck  time.Time // the last that counted

@@ -26,7 +26,7 @@ func (p *Place) relane() {
 			p.lanes = append(p.lanes, &lane{turn: p.firstTurn()})
 		}
 		l := p.lanes[i]
-		l.key, l.gone = k, false
+		l.key, l.gone, l.step = k, false, stride/uint64(k.Weight)
 		l.own.Enable()
 		if l.shared = new(Credential); p.Credentials != nil && len(p.Backend.Keys) > 0 {
 			l.shared = p.Credentials.Of(k.ID)
@@ -131,44 +131,52 @@ func (p *Place) RoomAt(now time.Time, n Need) time.Time {
 // hold gives an attempt the credential with the least running ÷ weight of those
 // that have room for it, and takes what it needs of its rates.
 func (p *Place) hold(now time.Time, t *Taken) {
-	amounts, at := t.amounts(), p.since(now)
-	var best *lane
-	fits := false
+	l := p.lanes[0]
+	if !p.steady() || len(p.lanes) > 1 {
+		l = p.roomiest(now, &t.Need)
+		t.trial.shared, t.trial.own = l.shared.started(now), l.own.started(now)
+	}
+	t.lane = l
+	l.running++
+	l.turn += l.step
+	if !p.rated {
+		return
+	}
+	at := p.since(now)
+	for r, amount := range t.amounts() {
+		l.rates[r].refill(at)
+		t.held[r] = l.rates[r].take(amount)
+	}
+}
+
+// roomiest is the credential with the least running ÷ weight of those that have room for
+// a need, else of all.
+func (p *Place) roomiest(now time.Time, n *Need) (best *lane) {
+	amounts, at, fits := n.amounts(), p.since(now), false
 	for _, l := range p.lanes {
 		if l.gone {
 			continue
 		}
-		room := p.live(now, l, t.Only) && (!p.rated || l.fitsAt(at, &amounts) <= at)
+		room := p.live(now, l, n.Only) && (!p.rated || l.fitsAt(at, &amounts) <= at)
 		if best == nil || room && !fits || room == fits && l.less(best) {
 			best, fits = l, room
 		}
 	}
-	t.lane = best
-	best.running++
-	best.turn += stride / uint64(best.key.Weight)
-	t.trial.shared, t.trial.own = best.shared.started(now), best.own.started(now)
-	if !p.rated {
-		return
-	}
-	for r, amount := range amounts {
-		best.rates[r].refill(at)
-		t.held[r] = best.rates[r].take(amount)
-	}
+	return best
 }
 
 // unhold ends what an attempt holds of its credential, and puts right what it took.
 func (p *Place) unhold(t *Taken) {
 	l := t.lane
-	for r := range l.rates {
-		if !p.rated {
-			break
+	if p.rated {
+		for r := range l.rates {
+			used := t.held[r].n
+			if t.known {
+				used = t.spent[r]
+			}
+			l.rates[r].refill(p.since(p.now))
+			l.rates[r].settle(t.held[r], used)
 		}
-		used := t.held[r].n
-		if t.known {
-			used = t.spent[r]
-		}
-		l.rates[r].refill(p.since(p.now))
-		l.rates[r].settle(t.held[r], used)
 	}
 	if l.running--; l.running == 0 && l.gone {
 		p.lanes = slices.DeleteFunc(p.lanes, func(x *lane) bool { return x == l })

@@ -15,11 +15,12 @@ type Place struct {
 
 	Backend *Backend
 	calm    *Backend      // Backend, where most is all that stands in the way of a request; see steady
-	most    sched.Amounts // what it holds while it is calm; 0 is no bound
+	most    sched.Amounts // what it holds, as of calm or of the last Most; 0 is no bound
 	running int64
 	kv      sluice.Tokens
 	prefill sluice.Tokens
 	turn    uint64
+	step    uint64  // by which a choice moves turn on, breakers aside
 	domain  *Domain // nil if none is known
 
 	Retired bool // no longer in the table: it finishes what it runs
@@ -42,7 +43,7 @@ type Place struct {
 
 	until time.Time // the earliest that rates have room for something they had none for; zero if nothing was paced since
 	load  Load      // as of the last scrape
-	limit sched.Limit
+	limit *sched.Limit
 }
 
 // Running is how many attempts run there.
@@ -105,11 +106,14 @@ func (p *Place) since(t time.Time) int64 {
 
 // tune puts the backend's capacity into force. What is learnt and owed stays.
 func (p *Place) tune() {
-	c := p.Backend.Capacity
+	c := &p.Backend.Capacity
+	if p.limit == nil {
+		p.limit = &sched.Limit{}
+	}
 	p.limit.SetBounds(c.bounds())
 	p.relane()
 	p.known()
-	p.tuned = p.Backend
+	p.tuned, p.step = p.Backend, stride/uint64(max(p.Backend.Weight, 1))
 	p.stir()
 }
 
@@ -196,19 +200,18 @@ func (p *Place) Ready(now time.Time) bool {
 	return p.steady() || p.Backend.Weight > 0 && p.fit(now) == Chosen
 }
 
-// Levels is what the backend holds of each dimension, 0 if that is not known, and what of
-// it is in use.
-func (p *Place) Levels(now time.Time) (all, used sched.Amounts) {
-	if p.steady() {
-		return p.most, sched.Amounts{p.running, int64(p.kv), int64(p.prefill)}
+// Most is what the backend holds now of each dimension, 0 if that is not known. It is
+// valid until the next question.
+func (p *Place) Most(now time.Time) *sched.Amounts {
+	if !p.steady() {
+		p.measure(now)
 	}
-	return p.levels(now)
+	return &p.most
 }
 
-func (p *Place) levels(now time.Time) (all, used sched.Amounts) {
-	now = p.tick(now)
-	all = sched.Amounts{p.slots(), int64(p.KVCapacity()), int64(p.Backend.Capacity.PrefillTokens)}
-	return all, sched.Amounts{p.running, int64(p.KVUsed(now)), int64(p.prefill)}
+func (p *Place) measure(now time.Time) {
+	p.tick(now)
+	p.most = sched.Amounts{p.slots(), int64(p.KVCapacity()), int64(p.Backend.Capacity.PrefillTokens)}
 }
 
 // Open reports whether the place has a slot and is fit to be used, whatever the
@@ -263,9 +266,13 @@ func (p *Place) admits(now time.Time, n Need) Left {
 // KVUsed is the memory in use: what we reckon, or what the engine told of late if
 // that is more, since others may use it too.
 func (p *Place) KVUsed(now time.Time) sluice.Tokens {
-	if p.steady() {
+	if p.load.At.IsZero() {
 		return p.kv
 	}
+	return p.toldKV(now)
+}
+
+func (p *Place) toldKV(now time.Time) sluice.Tokens {
 	return max(p.kv, p.load.kv(now, p.KVCapacity()))
 }
 
@@ -279,11 +286,9 @@ func (p *Place) Take(now time.Time, n *Need, t *Taken) {
 	p.running++
 	p.kv += t.KV
 	p.prefill += t.Prefill
-	turn := stride / uint64(max(p.Backend.Weight, 1))
-	if !p.steady() {
-		turn = turn * whole / uint64(p.Health.Share(now))
+	if p.turn += p.step; !p.steady() {
+		p.turn += p.step*whole/uint64(p.Health.Share(now)) - p.step
 	}
-	p.turn += turn
 	t.trip, t.probe = p.Health.started(now)
 	a := &t.begun
 	a.at, a.prefill, a.running, a.expected = now, n.Prefill, p.running, p.prefillTime(0)
@@ -363,7 +368,10 @@ func (p *Place) Give(t *Taken) {
 }
 
 // Overloaded notes that the backend refused for want of capacity (529, 503).
-func (p *Place) Overloaded(now time.Time) { p.limit.Overloaded(p.tick(now), p.running) }
+func (p *Place) Overloaded(now time.Time) {
+	now = p.tick(now)
+	p.limit.Overloaded(now, p.running)
+}
 
 // Join gives a new place the turn of those that it joins, so that it gets its
 // share and not all that it missed.

@@ -33,7 +33,7 @@ func (p *Place) answers(now time.Time, n *Need, first func()) (out []any) {
 		func() any { return p.FitWith(now, "shared") },
 		func() any { return p.Open(now) },
 		func() any { return p.Usable(now, n) },
-		func() any { all, used := p.Levels(now); return [2]any{all, used} },
+		func() any { return *p.Most(now) },
 		func() any { return p.Slots() },
 		func() any { return p.Rated() },
 		func() any { return p.KVUsed(now) },
