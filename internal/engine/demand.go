@@ -18,10 +18,10 @@ type asked struct {
 
 // asks is what the request is counted as.
 func (r *request) asks() demand.Work {
-	w := r.work(r.asked.bound)
+	w, bound := &r.call.Work, r.asked.bound
 	return demand.Work{
 		demand.Requests: 1, demand.Input: int64(w.Input), demand.Uncached: int64(max(0, w.Input-w.CachedInput)),
-		demand.Output: int64(min(w.Output, w.OutputBound)), demand.KV: int64(w.KV()),
+		demand.Output: int64(min(w.Output, bound)), demand.KV: int64(w.Input + min(w.OutputHold, bound)),
 	}
 }
 

@@ -46,13 +46,10 @@ func (r *request) needs(bound sluice.Tokens, spend sluice.Nano) (n quota.Amounts
 	if r.call.Free {
 		return n
 	}
-	w := r.work(bound)
-	n[sluice.InputTokens] = int64(w.Input)
-	n[sluice.OutputTokens] = int64(w.OutputHold)
-	n[sluice.Concurrency] = 1
-	n[sluice.KVTokens] = int64(w.KV())
+	in, out := int64(r.call.Work.Input), int64(min(r.call.Work.OutputHold, bound))
+	n[sluice.InputTokens], n[sluice.OutputTokens], n[sluice.AllTokens] = in, out, in+out
+	n[sluice.Concurrency], n[sluice.KVTokens] = 1, in+out
 	n[sluice.Spend] = int64(spend)
-	n[sluice.AllTokens] = n[sluice.InputTokens] + n[sluice.OutputTokens]
 	return n
 }
 
@@ -63,10 +60,8 @@ func (r *request) most(rows []*price.Row, bound sluice.Tokens) (n quota.Amounts)
 	if r.call.Free {
 		return n
 	}
-	w := r.work(bound)
-	n[sluice.InputTokens] = int64(max(w.InputBound, w.Input))
-	n[sluice.OutputTokens] = int64(w.OutputBound)
-	n[sluice.AllTokens] = n[sluice.InputTokens] + n[sluice.OutputTokens]
+	in, out := int64(max(r.call.Work.InputBound, r.call.Work.Input)), int64(bound)
+	n[sluice.InputTokens], n[sluice.OutputTokens], n[sluice.AllTokens] = in, out, in+out
 	for _, row := range rows {
 		if row != nil {
 			n[sluice.Spend] = max(n[sluice.Spend], int64(row.HardHold(r.work(r.spendBound(bound)))))
