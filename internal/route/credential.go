@@ -114,7 +114,7 @@ type lane struct {
 	step    uint64    // by which a use moves turn on
 	paused  time.Time // 429
 	strikes int       // 429 in a row that told no time
-	struck  time.Time // the last that counted
+	struck  int64     // the last that counted, in nanoseconds from the place's first moment
 	rates   [NumRates]bucket
 }
 

@@ -130,10 +130,10 @@ func TestCredentialsAgainstAnything(t *testing.T) {
 				if now.Before(out[n.Key()]) {
 					t.Fatalf("%s is used %v before it may be", n.Key(), out[n.Key()].Sub(now))
 				}
-				if n.trial.shared && trials[n.Key()] {
+				if n.shared && trials[n.Key()] {
 					t.Fatalf("two trials of %s", n.Key())
 				}
-				trials[n.Key()] = trials[n.Key()] || n.trial.shared
+				trials[n.Key()] = trials[n.Key()] || n.shared
 				live = append(live, n)
 			case "end":
 				if len(live) == 0 {
@@ -141,7 +141,7 @@ func TestCredentialsAgainstAnything(t *testing.T) {
 				}
 				n := live[0]
 				live = live[1:]
-				if n.trial.shared {
+				if n.shared {
 					trials[n.Key()] = false
 				}
 				p.Ended(now, &n, Ending{Why: rapid.SampledFrom([]sluice.Reason{sluice.ReasonNone, sluice.ClientGone, sluice.UpstreamLimited}).Draw(t, "why")})

@@ -191,15 +191,15 @@ func (p *Place) State(now time.Time) string {
 // reports whether what the backend may be given has changed. Call Give next.
 func (p *Place) Ended(now time.Time, t *Taken, e Ending) (changed bool) {
 	now = p.tick(now)
-	e.slow, e.trip, e.probe = t.begun.slow, t.trip, t.probe
-	e.late = e.Why == sluice.LostRace && p.overdue(now, &t.begun)
+	e.slow, e.trip, e.probe = t.slow, t.trip, t.probe
+	e.late = e.Why == sluice.LostRace && p.overdue(t)
 	changed = p.endLane(now, t, e.Why)
-	if e.Why == sluice.ReasonNone && t.begun.at.After(t.lane.struck) {
+	if e.Why == sluice.ReasonNone && t.at > t.lane.struck {
 		t.lane.strikes = 0
 	}
 	if e.Why == sluice.UpstreamLimited && !e.Overload {
 		if e.RetryAfter <= 0 && e.Credential && t.lane.state() == CredentialUsable { // else it is out by itself
-			e.RetryAfter = p.backOff(now, t)
+			e.RetryAfter = p.backOff(t)
 		}
 		changed = p.pauseLane(now, t.lane, e.RetryAfter) || changed
 		e.RetryAfter = 0
@@ -212,9 +212,9 @@ func (p *Place) Ended(now time.Time, t *Taken, e Ending) (changed bool) {
 }
 
 // overdue reports whether an attempt has no content by when that is slow.
-func (p *Place) overdue(now time.Time, a *attempt) bool {
+func (p *Place) overdue(t *Taken) bool {
 	most := p.Health.rules().FirstToken
-	return most > 0 && a.told.IsZero() && now.Sub(a.at) > most
+	return most > 0 && !t.shown && time.Duration(p.at-t.at) > most
 }
 
 // Probed takes the outcome of a probe outside of requests. It reports whether that

@@ -31,7 +31,7 @@ func (p *Place) relane() {
 		if l.shared = new(Credential); p.Credentials != nil && len(p.Backend.Keys) > 0 {
 			l.shared = p.Credentials.Of(k.ID)
 		}
-		l.retune(p.Backend.Capacity.Rates, p.since(p.now))
+		l.retune(p.Backend.Capacity.Rates, p.at)
 	}
 	p.lanes = slices.DeleteFunc(p.lanes, func(l *lane) bool { return l.gone && l.running == 0 })
 }
@@ -90,7 +90,7 @@ func (p *Place) paced(amounts *[NumRates]int64, only string) bool {
 	if !p.rated {
 		return false
 	}
-	now := p.since(p.now)
+	now := p.at
 	at := p.fitsAt(now, amounts, only)
 	if at <= now {
 		return false
@@ -125,16 +125,16 @@ func (p *Place) PacedUntil(now time.Time) (time.Time, bool) {
 func (p *Place) RoomAt(now time.Time, n Need) time.Time {
 	p.tick(now)
 	amounts := n.amounts()
-	return p.now.Add(time.Duration(p.fitsAt(p.since(p.now), &amounts, n.Only) - p.since(p.now)))
+	return p.now.Add(time.Duration(p.fitsAt(p.at, &amounts, n.Only) - p.at))
 }
 
 // hold gives an attempt the credential with the least running ÷ weight of those
 // that have room for it, and takes what it needs of its rates.
-func (p *Place) hold(now time.Time, t *Taken) {
+func (p *Place) hold(now time.Time, n *Need, t *Taken) {
 	l := p.lanes[0]
 	if !p.steady() || len(p.lanes) > 1 {
-		l = p.roomiest(now, &t.Need)
-		t.trial.shared, t.trial.own = l.shared.started(now), l.own.started(now)
+		l = p.roomiest(now, n)
+		t.shared, t.own = l.shared.started(now), l.own.started(now)
 	}
 	t.lane = l
 	l.running++
@@ -142,9 +142,9 @@ func (p *Place) hold(now time.Time, t *Taken) {
 	if !p.rated {
 		return
 	}
-	at := p.since(now)
-	for r, amount := range t.amounts() {
-		l.rates[r].refill(at)
+	t.counted = true
+	for r, amount := range n.amounts() {
+		l.rates[r].refill(p.at)
 		t.held[r] = l.rates[r].take(amount)
 	}
 }
@@ -152,12 +152,12 @@ func (p *Place) hold(now time.Time, t *Taken) {
 // roomiest is the credential with the least running ÷ weight of those that have room for
 // a need, else of all.
 func (p *Place) roomiest(now time.Time, n *Need) (best *lane) {
-	amounts, at, fits := n.amounts(), p.since(now), false
+	amounts, fits := n.amounts(), false
 	for _, l := range p.lanes {
 		if l.gone {
 			continue
 		}
-		room := p.live(now, l, n.Only) && (!p.rated || l.fitsAt(at, &amounts) <= at)
+		room := p.live(now, l, n.Only) && (!p.rated || l.fitsAt(p.at, &amounts) <= p.at)
 		if best == nil || room && !fits || room == fits && l.less(best) {
 			best, fits = l, room
 		}
@@ -169,13 +169,18 @@ func (p *Place) roomiest(now time.Time, n *Need) (best *lane) {
 func (p *Place) unhold(t *Taken) {
 	l := t.lane
 	if p.rated {
+		spent := t.spent()
 		for r := range l.rates {
-			used := t.held[r].n
-			if t.known {
-				used = t.spent[r]
+			var h held
+			if t.counted {
+				h = t.held[r]
 			}
-			l.rates[r].refill(p.since(p.now))
-			l.rates[r].settle(t.held[r], used)
+			used := h.n
+			if t.known {
+				used = spent[r]
+			}
+			l.rates[r].refill(p.at)
+			l.rates[r].settle(h, used)
 		}
 	}
 	if l.running--; l.running == 0 && l.gone {
@@ -198,7 +203,7 @@ func (p *Place) lane(key string) *lane {
 func (p *Place) Hint(now time.Time, key string, h Hint) {
 	now = p.tick(now)
 	if l := p.lane(key); l != nil && h.Rate < NumRates {
-		l.rates[h.Rate].hint(p.since(now), p.since(h.At), h)
+		l.rates[h.Rate].hint(p.at, p.since(h.At), h)
 		p.known()
 		p.stir()
 	}
@@ -216,7 +221,7 @@ func (p *Place) Limited(now time.Time, key string, wait time.Duration, told bool
 	}
 	for r := range l.rates {
 		if b := &l.rates[r]; b.amount > 0 && !told {
-			b.pause(p.since(now), wait)
+			b.pause(p.at, wait)
 			counted = true
 		}
 	}
@@ -235,7 +240,7 @@ func (p *Place) RateLeft(now time.Time, r Rate) (left, all int64, known bool) {
 			continue
 		}
 		b := &l.rates[r]
-		b.refill(p.since(p.now))
+		b.refill(p.at)
 		left, all, known = left+b.level, all+b.amount, known && b.amount > 0
 	}
 	return left, all, known && all > 0
@@ -296,16 +301,16 @@ const (
 // from n, so that several gateways and credentials do not come back at once and the same
 // events give the same times. What began before the last one that counted is the same
 // episode, and counts no further.
-func (p *Place) backOff(now time.Time, t *Taken) time.Duration {
+func (p *Place) backOff(t *Taken) time.Duration {
 	l := t.lane
-	if l.strikes > 0 && !t.begun.at.After(l.struck) {
+	if l.strikes > 0 && t.at <= l.struck {
 		return 0
 	}
 	d := MostBackOff
 	if l.strikes < 6 {
 		d = min(FirstBackOff<<l.strikes, MostBackOff)
 	}
-	l.strikes, l.struck = min(l.strikes+1, 6), now
+	l.strikes, l.struck = min(l.strikes+1, 6), p.at
 	x := mix(hash(hash(14695981039346656037, string(p.Backend.ID)), l.key.ID) + uint64(l.strikes))
 	return d/2 + time.Duration(x%uint64(d/2))
 }
@@ -355,10 +360,10 @@ func (p *Place) Keys(now time.Time, out []KeyView) []KeyView {
 // endLane notes how an attempt with a credential ended. It reports whether that
 // changed what the credential may be used for.
 func (p *Place) endLane(now time.Time, t *Taken, why sluice.Reason) (changed bool) {
-	if t.trial.shared {
+	if t.shared {
 		changed = t.lane.shared.ended(now, why)
 	}
-	if t.trial.own {
+	if t.own {
 		changed = t.lane.own.ended(now, why) || changed
 	}
 	return changed

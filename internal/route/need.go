@@ -1,10 +1,6 @@
 package route
 
-import (
-	"time"
-
-	"sluice"
-)
+import "sluice"
 
 // Need is what one attempt asks of a backend.
 type Need struct {
@@ -38,17 +34,40 @@ func (n *Need) amounts() [NumRates]int64 {
 
 // Taken is what one attempt has of a backend, and how it goes.
 type Taken struct {
-	Need
-	held  [NumRates]held
-	spent [NumRates]int64
-	known bool
+	attempt
+	held [NumRates]held // of the provider's rates, if counted
+}
 
-	lane  *lane // the credential that it uses
-	trial struct{ shared, own bool }
-	trip  uint32
-	probe bool
+// attempt is what every attempt has, and what is known of how it goes. Moments are in
+// nanoseconds from the place's first.
+type attempt struct {
+	KV      sluice.Tokens
+	Prefill sluice.Tokens // until it is answered
+	lane    *lane         // the credential that it uses
 
-	begun attempt
+	trip    uint32
+	probe   bool
+	shared  bool // it is the trial of its credential, of all that use it
+	own     bool // likewise, here
+	slow    bool
+	shown   bool // some output was reported
+	counted bool // it holds something of the provider's rates
+	known   bool // what it took is
+	unseen  bool // it never reached the backend
+
+	in, out sluice.Tokens // taken, if known
+
+	at       int64         // of the dispatch
+	expected int64         // that the prefill of what was there takes, as configured
+	prefill  sluice.Tokens // uncached input
+	running  int64         // attempts there right after the dispatch
+
+	// Of what is shown.
+
+	came   int64         // first
+	told   int64         // last
+	first  sluice.Tokens // output of one choice, as came
+	tokens sluice.Tokens // as of told
 }
 
 // Key is the credential that the attempt uses.
@@ -59,24 +78,19 @@ func (t *Taken) Key() string {
 	return t.lane.key.ID
 }
 
-// attempt is what is known of how an attempt goes.
-type attempt struct {
-	at, told time.Time     // of the dispatch, and of the last Progressed
-	prefill  sluice.Tokens // uncached input
-	running  int64         // attempts there right after the dispatch
-	expected int64         // nanoseconds that the prefill of what was there takes, as configured
-	tokens   sluice.Tokens // so far, of one choice
-	first    sluice.Tokens // of these, those of the first report
-	came     time.Time     // of that report
-	slow     bool
-}
-
 // Spent notes what the attempt really took, for Give. Without it all that was held
 // counts as used.
 func (t *Taken) Spent(u sluice.Usage, why sluice.Reason) {
-	in, out := int64(max(0, u.InputTotal())), int64(max(0, u.OutputTotal()))
-	t.known, t.spent = true, [NumRates]int64{RateRequests: 1, RateInput: in, RateOutput: out, RateTokens: in + out}
-	if why == sluice.UpstreamConnect || why == sluice.UpstreamTLS { // it never saw the request
-		t.spent[RateRequests] = 0
+	t.known, t.in, t.out = true, max(0, u.InputTotal()), max(0, u.OutputTotal())
+	t.unseen = why == sluice.UpstreamConnect || why == sluice.UpstreamTLS
+}
+
+// spent is what it took of each rate.
+func (t *Taken) spent() [NumRates]int64 {
+	n := Need{Input: t.in, Output: t.out}
+	took := n.amounts()
+	if t.unseen {
+		took[RateRequests] = 0
 	}
+	return took
 }

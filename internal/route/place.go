@@ -36,7 +36,8 @@ type Place struct {
 	lanes  []*lane   // at least one; those that are gone are kept while they run something
 	tuned  *Backend  // what limit and rates are set to
 	now    time.Time // the latest moment seen
-	base   time.Time // the first: rates count from it, whatever the clock is set to
+	base   time.Time // the first: rates and attempts count from it, whatever the clock is set to
+	at     int64     // now, in nanoseconds from base
 	pace   pace      // how soon it answers
 
 	retries window // what Retries counts of it
@@ -68,6 +69,7 @@ func (p *Place) tick(now time.Time) time.Time {
 func (p *Place) pass(now time.Time) {
 	if now.After(p.now) {
 		p.now = now
+		p.at = p.since(now)
 	}
 	if p.tuned != p.Backend {
 		p.tune()
@@ -280,9 +282,10 @@ func (p *Place) toldKV(now time.Time) sluice.Tokens {
 // Give.
 func (p *Place) Take(now time.Time, n *Need, t *Taken) {
 	now = p.tick(now)
-	*t = Taken{Need: *n}
-	t.within(p.KVCapacity(), p.Backend.Capacity.PrefillTokens)
-	p.hold(now, t)
+	most := *n
+	most.within(p.KVCapacity(), p.Backend.Capacity.PrefillTokens)
+	t.attempt = attempt{KV: most.KV, Prefill: most.Prefill, at: p.at, prefill: n.Prefill}
+	p.hold(now, n, t)
 	p.running++
 	p.kv += t.KV
 	p.prefill += t.Prefill
@@ -290,61 +293,56 @@ func (p *Place) Take(now time.Time, n *Need, t *Taken) {
 		p.turn += p.step*whole/uint64(p.Health.Share(now)) - p.step
 	}
 	t.trip, t.probe = p.Health.started(now)
-	a := &t.begun
-	a.at, a.prefill, a.running, a.expected = now, n.Prefill, p.running, p.prefillTime(0)
+	t.running, t.expected = p.running, p.prefillTime(0)
 }
 
 // Progressed tells how much output an attempt has, over choices that are generated
 // side by side: the first time that there is any, and from then on now and again.
 func (p *Place) Progressed(now time.Time, t *Taken, output sluice.Tokens, choices int64) {
 	now = p.tick(now)
-	a := &t.begun
 	output /= sluice.Tokens(max(choices, 1))
 	s := sched.Sample{InFlight: p.running}
 	switch {
-	case a.told.IsZero():
-		s.First, s.Prefill, s.Start = max(now.Sub(a.at), 1), a.prefill, a.running
-		a.first, a.came = output, now
+	case !t.shown:
+		s.First, s.Prefill, s.Start = time.Duration(max(p.at-t.at, 1)), t.prefill, t.running
+		t.shown, t.first, t.came = true, output, p.at
 		most := p.Health.rules().FirstToken
-		a.slow = most > 0 && s.First > most
-	case output > a.tokens:
-		s.Tokens, s.Took = output-a.tokens, now.Sub(a.told)
+		t.slow = most > 0 && s.First > most
+	case output > t.tokens:
+		s.Tokens, s.Took = output-t.tokens, time.Duration(p.at-t.told)
 	default:
 		return
 	}
-	a.told, a.tokens = now, output
-	p.learn(now, a, s)
-	p.limit.Observe(now, s)
+	t.told, t.tokens = p.at, output
+	p.learn(now, t, &s)
 }
 
 // Completed tells that an attempt has come to its end, and all its output. One
 // that was not told of before came in one piece.
 func (p *Place) Completed(now time.Time, t *Taken, output sluice.Tokens, choices int64) {
 	now = p.tick(now)
-	a := &t.begun
 	output /= sluice.Tokens(max(choices, 1))
 	s := sched.Sample{InFlight: p.running, Ended: true}
-	a.slow = a.slow || a.crawled(now, output, p.Health.rules().Rate)
-	switch whole := max(now.Sub(a.at), 1); {
-	case output > a.tokens && !a.told.IsZero():
-		s.Tokens, s.Took = output-a.tokens, now.Sub(a.told)
-	case a.told.IsZero() && output <= 1:
-		s.First, s.Prefill, s.Start = whole, a.prefill, a.running
-	case a.told.IsZero() && output >= wholeTokens:
+	t.slow = t.slow || t.crawled(p.at, output, p.Health.rules().Rate)
+	switch whole := time.Duration(max(p.at-t.at, 1)); {
+	case output > t.tokens && t.shown:
+		s.Tokens, s.Took = output-t.tokens, time.Duration(p.at-t.told)
+	case !t.shown && output <= 1:
+		s.First, s.Prefill, s.Start = whole, t.prefill, t.running
+	case !t.shown && output >= wholeTokens:
 		s.Tokens, s.Took = output, whole
 	}
-	p.learn(now, a, s)
-	p.limit.Observe(now, s)
+	p.learn(now, t, &s)
 }
 
 // crawled reports whether the output after the first report came at less than so
 // many tokens per second.
-func (a *attempt) crawled(now time.Time, output sluice.Tokens, least int64) bool {
+func (a *attempt) crawled(now int64, output sluice.Tokens, least int64) bool {
 	rest := output - a.first
-	if least <= 0 || a.came.IsZero() || rest < wholeTokens {
+	if least <= 0 || !a.shown || rest < wholeTokens {
 		return false
 	}
-	hi, lo := bits.Mul64(uint64(now.Sub(a.came)), uint64(least))
+	hi, lo := bits.Mul64(uint64(now-a.came), uint64(least))
 	return hi > 0 || lo > uint64(rest)*uint64(time.Second)
 }
 

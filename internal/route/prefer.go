@@ -106,15 +106,15 @@ type pace struct {
 
 // mean is a running mean of the last eight or so.
 type mean struct {
-	at time.Time
+	at int64
 	n  int64 // observations, at most meanOf
 	v  int64
 }
 
 const meanOf = 8
 
-func (m *mean) observe(now time.Time, v int64) {
-	if now.Sub(m.at) > PaceKept {
+func (m *mean) observe(now, v int64) {
+	if now-m.at > int64(PaceKept) {
 		m.n = 0
 	}
 	if m.n < meanOf {
@@ -123,11 +123,15 @@ func (m *mean) observe(now time.Time, v int64) {
 	if m.n == 1 {
 		m.v = 0
 	}
-	m.v += (v - m.v) / m.n
 	m.at = now
+	if m.n == meanOf { // most often, and a constant divides sooner
+		m.v += (v - m.v) / meanOf
+	} else {
+		m.v += (v - m.v) / m.n
+	}
 }
 
-func (m *mean) known(now time.Time) bool { return m.n > 0 && now.Sub(m.at) <= PaceKept }
+func (m *mean) known(now int64) bool { return m.n > 0 && now-m.at <= int64(PaceKept) }
 
 // Expected is when an answer to so much uncached input, of so much output, is expected
 // to be whole: prefill of what is there already and of its own at the configured rate, if
@@ -136,13 +140,13 @@ func (m *mean) known(now time.Time) bool { return m.n > 0 && now.Sub(m.at) <= Pa
 //
 //	(P + u)/R + first + n · token
 func (p *Place) Expected(now time.Time, input, output sluice.Tokens) Figure {
-	now = p.tick(now)
-	f := Figure{Known: p.pace.first.known(now) || p.pace.token.known(now)}
+	p.tick(now)
+	f := Figure{Known: p.pace.first.known(p.at) || p.pace.token.known(p.at)}
 	t := p.prefillTime(input)
-	if p.pace.first.known(now) {
+	if p.pace.first.known(p.at) {
 		t += p.pace.first.v
 	}
-	if p.pace.token.known(now) {
+	if p.pace.token.known(p.at) {
 		hi, lo := bits.Mul64(uint64(max(output, 0)), uint64(max(p.pace.token.v, 0)))
 		if hi > 0 || lo > math.MaxInt64>>2 {
 			lo = math.MaxInt64 >> 2
@@ -163,11 +167,14 @@ func (p *Place) prefillTime(input sluice.Tokens) int64 {
 }
 
 // learn takes what was seen of an attempt.
-func (p *Place) learn(now time.Time, a *attempt, s sched.Sample) {
+func (p *Place) learn(now time.Time, t *Taken, s *sched.Sample) {
 	if s.First > 0 {
-		p.pace.first.observe(now, max(0, int64(s.First)-a.expected))
+		p.pace.first.observe(p.at, max(0, int64(s.First)-t.expected))
 	}
 	if s.Tokens > 0 && s.Took > 0 {
-		p.pace.token.observe(now, int64(s.Took)/int64(s.Tokens))
+		p.pace.token.observe(p.at, int64(s.Took)/int64(s.Tokens))
+	}
+	if !p.steady() {
+		p.limit.Observe(now, *s)
 	}
 }
