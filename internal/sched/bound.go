@@ -76,7 +76,7 @@ func (q *Queue) Shed(it *Item) *Item {
 	if worst.waiting == 0 {
 		return nil
 	}
-	top := worst.loads.Top()
+	top := q.loads(worst).Top()
 	if worst == own {
 		load := q.fill(1, it.Bytes, it.Work, max(it.Weight, 1))
 		if t := q.tenants.find(tenantID{it.Class, it.Flow.Tenant}); t != nil {

@@ -124,6 +124,11 @@ func (q *Queue) Configure(p Policy, total, perTenant Bounds) {
 		}
 		q.classes[i].policy = p.Classes[i]
 	}
+	if total != q.bounds {
+		for i := range q.classes {
+			q.classes[i].loads.noteAll()
+		}
+	}
 	q.policy, q.bounds, q.perTenant = p, total, perTenant
 	q.contract(p.Contracts)
 }
@@ -251,8 +256,7 @@ func (q *Queue) count(it *Item, sign int64) {
 	t.work += sluice.Tokens(sign) * it.Work
 	t.queued += sign * it.Cost
 	it.project.waiting += n
-	t.load = q.fill(int64(t.waiting), t.bytes, t.work, t.weight)
-	c.loads.Fix(t.byLoad)
+	c.loads.note(t)
 }
 
 // Dispatch starts an item that Next has picked: its tenant is charged. It runs

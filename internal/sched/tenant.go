@@ -38,7 +38,7 @@ type class struct {
 	weights int64 // of tenants that compete
 
 	oldest, newest *Item
-	loads          Heap[*tenant, byLoad] // all tenants, the one that fills most of the queue on top
+	loads          loads                 // all tenants
 	idle           Heap[*tenant, byIdle] // tenants kept for their debt alone
 
 	running int
@@ -87,10 +87,11 @@ type tenant struct {
 	bytes            int64
 	work             sluice.Tokens
 	queued           int64
-	load             int64 // how much of the queue it fills, in millionths, ÷ weight
+	load             int64 // how much of the queue it fills, in millionths, ÷ weight, when that was last asked
 
 	oldest, newest *Item // of what waits, by Push
 	byLoad, byIdle int
+	changed        int // its place among those whose load has
 
 	aSeat    [1]*seat // see own
 	aProject [1]*project
@@ -191,10 +192,10 @@ func (q *Queue) newTenant(id tenantID, c *class) *tenant {
 	q.made++
 	*t = tenant{
 		id: id.tenant, class: c, weight: 1, vt: never, order: q.made, seats: own(t.seats, t.aSeat[:]), projects: own(t.projects, t.aProject[:]),
-		contract: q.contractOf(id.tenant), byLoad: -1, byIdle: -1, served: q.recall(id),
+		contract: q.contractOf(id.tenant), byLoad: -1, byIdle: -1, changed: -1, served: q.recall(id),
 	}
 	q.tenants.add(t)
-	c.loads.Push(t)
+	c.loads.note(t)
 	return t
 }
 
@@ -230,7 +231,7 @@ func (q *Queue) forgetTenant(t *tenant) {
 	if t.byIdle >= 0 {
 		t.class.idle.Remove(t.byIdle)
 	}
-	t.class.loads.Remove(t.byLoad)
+	t.class.loads.drop(t)
 	q.remember(t)
 	q.tenants.remove(t)
 	for len(t.projects) > 0 {
@@ -251,12 +252,6 @@ func (q *Queue) forgetProject(p *project) {
 	}
 	give(&q.spare.projects, p)
 }
-
-// byLoad puts the tenant that fills most of the queue on top.
-type byLoad struct{}
-
-func (byLoad) Key(t *tenant) (int64, uint64) { return -t.load, t.order }
-func (byLoad) Moved(t *tenant, i int)        { t.byLoad = i }
 
 // byIdle puts the tenant with the least debt on top.
 type byIdle struct{}

@@ -142,16 +142,17 @@ func (q *Queue) Classes(now time.Time) (out [sluice.NumClasses]ClassView) {
 	total, shares := q.service(now)
 	for i := range q.classes {
 		c := &q.classes[i]
+		tenants := q.loads(c)
 		r := &q.refusals.classes[i]
 		out[i] = ClassView{
 			Class: c.index, Policy: c.policy, Waiting: c.waiting, Running: c.running, Oldest: c.waited(now), Queued: c.queued,
-			Used: c.used, Tenants: c.loads.Len(), Competing: c.ready > 0, Gap: c.gap(), Counts: c.counts,
+			Used: c.used, Tenants: tenants.Len(), Competing: c.ready > 0, Gap: gap(tenants), Counts: c.counts,
 			Refused: r.n, PerMinute: r.lately.per(now, time.Minute),
 			Service: Service{Rate: c.served.rate(now), Fair: scale(whole, c.share(), c.among(shares))},
 		}
 		out[i].Share = partOf(out[i].Rate, total)
-		for j := range c.loads.elems {
-			out[i].Weights += c.loads.elems[j].e.weight
+		for j := range tenants.elems {
+			out[i].Weights += tenants.elems[j].e.weight
 		}
 	}
 	return out
@@ -188,10 +189,10 @@ func partOf(n, all int64) int64 {
 // fill most of the queue.
 const gapOf = 1024
 
-func (c *class) gap() int64 {
+func gap(tenants *Heap[*tenant, byLoad]) int64 {
 	least, most, found := vtime(0), vtime(0), false
-	for i := range c.loads.elems[:min(gapOf, c.loads.Len())] {
-		switch t := c.loads.elems[i].e; {
+	for i := range tenants.elems[:min(gapOf, tenants.Len())] {
+		switch t := tenants.elems[i].e; {
 		case t.ready == 0:
 		case !found:
 			least, most, found = t.vt, t.vt, true
@@ -236,7 +237,7 @@ func (q *Queue) Flows(now time.Time, limit int) (out []FlowView) {
 	for i := range q.classes {
 		c := &q.classes[i]
 		from := len(out)
-		for _, t := range c.loads.first(limit) {
+		for _, t := range q.loads(c).first(limit) {
 			out = append(out, q.flow(now, tenantID{c.index, t.id}, total, shares))
 		}
 		out = q.lately(now, c, from, limit, out)
