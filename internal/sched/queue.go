@@ -89,6 +89,8 @@ type Queue struct {
 	pace  pace
 	spare spare
 
+	spans spans // of meters
+
 	refusals refusals         // for the view alone, as is what follows
 	past     *[pastSlots]past // of flows that are away; nil until one is
 }
@@ -274,8 +276,9 @@ func (q *Queue) Dispatch(now time.Time, it *Item) {
 	t.running++
 	c.running++
 	it.charged = it.Upfront
-	c.served.add(now, it.Upfront)
-	t.served.add(now, it.Upfront)
+	span := q.spans.at(now)
+	c.served.add(span, it.Upfront)
+	t.served.add(span, it.Upfront)
 	if k := it.contract; k != nil {
 		k.take(it)
 		return
@@ -298,8 +301,9 @@ func (q *Queue) Correct(now time.Time, it *Item, cost int64) {
 		return
 	}
 	it.charged = cost
-	it.tenant.class.served.add(now, more)
-	it.tenant.served.add(now, more)
+	span := q.spans.at(now)
+	it.tenant.class.served.add(span, more)
+	it.tenant.served.add(span, more)
 	if it.contract != nil {
 		it.contract.level -= more
 		return

@@ -53,9 +53,9 @@ type refused struct {
 	newer, older *refused
 }
 
-func (r *refused) add(now time.Time, why sluice.Reason) {
+func (r *refused) add(span int64, why sluice.Reason) {
 	r.n[why-firstRefusal]++
-	r.lately.add(now, 1)
+	r.lately.add(span, 1)
 }
 
 // Refuse counts a request that got no place, whether it waited for one or not.
@@ -65,8 +65,9 @@ func (q *Queue) Refuse(now time.Time, class sluice.Class, tenant sluice.TenantID
 		return
 	}
 	r := &q.refusals
-	r.classes[class].add(now, why)
-	r.of(tenantID{class, tenant}).add(now, why)
+	span := q.spans.at(now)
+	r.classes[class].add(span, why)
+	r.of(tenantID{class, tenant}).add(span, why)
 }
 
 // of finds or makes a flow's record, as the newest.
@@ -148,7 +149,7 @@ func (q *Queue) recall(id tenantID) meter {
 
 // remember keeps what a tenant was served.
 func (q *Queue) remember(t *tenant) {
-	if t.served.total == 0 {
+	if t.served == (meter{}) {
 		return
 	}
 	if q.past == nil {

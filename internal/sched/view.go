@@ -8,51 +8,6 @@ import (
 	"sluice"
 )
 
-// meterSpan is over how long a rate of service is taken.
-const meterSpan = 10 * time.Second
-
-// meter is how much work was served lately: the span that runs and the one before.
-// Spans of all meters begin together, so that a part is told of the same time as
-// its whole.
-type meter struct {
-	start     time.Time
-	now, last int64
-	total     int64
-}
-
-func (m *meter) add(now time.Time, n int64) {
-	m.turn(now)
-	m.now += n
-	m.total += n
-}
-
-func (m *meter) turn(now time.Time) {
-	switch gone := now.Sub(m.start); {
-	case gone < meterSpan:
-	case gone < 2*meterSpan:
-		m.start, m.last, m.now = m.start.Add(meterSpan), m.now, 0
-	default:
-		m.start, m.last, m.now = now.Add(-phase(now)), 0, 0
-	}
-}
-
-// phase is how long ago a span began, by the clock that all meters read. What is
-// made of it keeps the monotonic time.
-func phase(now time.Time) time.Duration {
-	const span = int64(meterSpan / time.Second)
-	return time.Duration((now.Unix()%span+span)%span)*time.Second + time.Duration(now.Nanosecond())
-}
-
-// rate is the work per second over the last one to two spans.
-func (m meter) rate(now time.Time) int64 { return m.per(now, time.Second) }
-
-// per is how much there is in so long, over the last one to two spans.
-func (m meter) per(now time.Time, unit time.Duration) int64 {
-	m.turn(now)
-	span := meterSpan + max(0, now.Sub(m.start))
-	return scale(max(0, m.now+m.last), unit.Milliseconds(), max(span.Milliseconds(), 1))
-}
-
 // Service is what a class or flow was served over the last ten to twenty seconds.
 type Service struct {
 	Rate  int64 // work per second; charged when it is dispatched, then corrected
@@ -147,8 +102,8 @@ func (q *Queue) Classes(now time.Time) (out [sluice.NumClasses]ClassView) {
 		out[i] = ClassView{
 			Class: c.index, Policy: c.policy, Waiting: c.waiting, Running: c.running, Oldest: c.waited(now), Queued: c.queued,
 			Used: c.used, Tenants: tenants.Len(), Competing: c.ready > 0, Gap: gap(tenants), Counts: c.counts,
-			Refused: r.n, PerMinute: r.lately.per(now, time.Minute),
-			Service: Service{Rate: c.served.rate(now), Fair: scale(whole, c.share(), c.among(shares))},
+			Refused: r.n, PerMinute: r.lately.per(q.spans, now, time.Minute),
+			Service: Service{Rate: c.served.rate(q.spans, now), Fair: scale(whole, c.share(), c.among(shares))},
 		}
 		out[i].Share = partOf(out[i].Rate, total)
 		for j := range tenants.elems {
@@ -162,7 +117,7 @@ func (q *Queue) Classes(now time.Time) (out [sluice.NumClasses]ClassView) {
 func (q *Queue) service(now time.Time) (total, shares int64) {
 	for i := range q.classes {
 		c := &q.classes[i]
-		total += c.served.rate(now)
+		total += c.served.rate(q.spans, now)
 		if c.ready > 0 {
 			shares += c.share()
 		}
@@ -262,7 +217,7 @@ func (q *Queue) lately(now time.Time, c *class, from, limit int, to []FlowView) 
 		return to
 	}
 	for i := range q.past {
-		if p := &q.past[i]; p.served.rate(now) > 0 {
+		if p := &q.past[i]; p.served.rate(q.spans, now) > 0 {
 			add(p.id)
 		}
 	}
@@ -280,7 +235,7 @@ func (q *Queue) flow(now time.Time, id tenantID, total, shares int64) FlowView {
 	c := &q.classes[id.class]
 	v := FlowView{Class: id.class, Tenant: id.tenant}
 	if r := q.refusals.flows[id]; r != nil {
-		v.Refused, v.PerMinute = r.n, r.lately.per(now, time.Minute)
+		v.Refused, v.PerMinute = r.n, r.lately.per(q.spans, now, time.Minute)
 	}
 	weights := c.weights
 	if t := q.tenants.find(id); t != nil {
@@ -291,7 +246,7 @@ func (q *Queue) flow(now time.Time, id tenantID, total, shares int64) FlowView {
 	} else {
 		if q.past != nil && q.past[id.slot()].id == id {
 			p := &q.past[id.slot()]
-			v.Weight, v.Rate = p.weight, p.served.rate(now)
+			v.Weight, v.Rate = p.weight, p.served.rate(q.spans, now)
 		}
 		v.Contract = q.contractOf(id.tenant) != nil
 		weights += max(v.Weight, 1)
@@ -303,7 +258,7 @@ func (q *Queue) flow(now time.Time, id tenantID, total, shares int64) FlowView {
 
 // present fills in what is known of a tenant that is there.
 func (q *Queue) present(now time.Time, t *tenant, v *FlowView) {
-	v.Weight, v.Waiting, v.Running, v.Queued, v.Rate = t.weight, t.waiting, t.running, t.queued, t.served.rate(now)
+	v.Weight, v.Waiting, v.Running, v.Queued, v.Rate = t.weight, t.waiting, t.running, t.queued, t.served.rate(q.spans, now)
 	v.Parked, v.Contract, v.Counts = t.waiting > 0 && t.ready == 0, t.contract != nil, t.counts
 	if t.oldest != nil {
 		v.Oldest = max(0, now.Sub(t.oldest.Arrived))
