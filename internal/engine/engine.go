@@ -62,9 +62,9 @@ type Engine struct {
 
 	requests byname.Index[sluice.RequestID, request, ids] // open and expired
 	running  int
-	races    int                           // of two attempts at one request
-	expiry   sched.Heap[*request, byCheck] // running and idle
-	expired  sched.Heap[*request, byCheck]
+	races    int                 // of two attempts at one request
+	expiry   sched.Heap[request] // running and idle, by check
+	expired  sched.Heap[request]
 	life     time.Duration // mean time from arrival to settlement; 0: unknown
 
 	// epoch counts what may give a waiting request another pool: changes of
@@ -131,12 +131,6 @@ func (ids) Name(r *request) sluice.RequestID { return r.call.ID }
 func (ids) Hash(seed maphash.Seed, id sluice.RequestID) uint64 {
 	return maphash.String(seed, string(id))
 }
-
-// byCheck is the order in which expiry is looked at.
-type byCheck struct{}
-
-func (byCheck) Key(r *request) (int64, uint64) { return r.check, 0 }
-func (byCheck) Moved(r *request, i int)        { r.index = i }
 
 // newTaken is memory for what an attempt takes. What has just ended is in the
 // processor's caches, as the request that has waited is not.

@@ -54,10 +54,10 @@ type course struct {
 	started int64        // of this attempt, in nanoseconds from the engine's base, as all that follow
 	arrived int64
 	expires int64
-	check   int64         // when expires is looked at: never later than expires
-	index   int           // in the heap of expiry or of expired
-	ranking *ranking      // nil where it never had one
-	cached  sluice.Tokens // of its input, believed to be in the place's prefix cache
+	check   int64               // when expires is looked at: never later than expires
+	spot    sched.Spot[request] // of expiry or of expired
+	ranking *ranking            // nil where it never had one
+	cached  sluice.Tokens       // of its input, believed to be in the place's prefix cache
 
 	bound    sluice.Tokens                 // of its output, perhaps clamped
 	heldTo   sluice.Tokens                 // output that spend is held for, where that is done in steps; else 0
@@ -144,7 +144,7 @@ func (e *Engine) newRequest(now time.Time, c *Call) *request {
 	if !c.Free {
 		r.call.Work = c.Work
 	}
-	r.arrived, r.bound, r.index = e.ns, r.call.Work.OutputBound, -1
+	r.arrived, r.bound = e.ns, r.call.Work.OutputBound
 	e.number(r)
 	it := &r.item
 	*it = sched.Item{}

@@ -74,7 +74,7 @@ func (e *Engine) end(now time.Time, r *request, why sluice.Reason, actual quota.
 	case idle:
 		e.unwatch(r)
 	case expired:
-		e.expired.Remove(r.index)
+		e.expired.Remove(&r.spot)
 		e.book.SettleLate(now, &r.res, actual)
 		e.drop(r)
 		return ErrLate
@@ -101,7 +101,7 @@ func (e *Engine) learnLife(d time.Duration) {
 func (e *Engine) watch(r *request) {
 	r.expires = e.ns + int64(e.ttl(r))
 	r.check = r.expires
-	e.expiry.Push(r)
+	e.expiry.Push(r, &r.spot, r.check, 0)
 }
 
 // ttl is how long a request may show no activity: longer than its backend may. An
@@ -123,7 +123,7 @@ func (e *Engine) ttl(r *request) time.Duration {
 	return max(e.opts.HoldTTL, quiet)
 }
 
-func (e *Engine) unwatch(r *request) { e.expiry.Remove(r.index) }
+func (e *Engine) unwatch(r *request) { e.expiry.Remove(&r.spot) }
 
 // sweep expires the holds without activity. Progress moves expires alone, so that
 // it costs nothing; the heap is put right when a check is due.
@@ -135,7 +135,7 @@ func (e *Engine) sweep(now time.Time) {
 		}
 		if r.expires > e.ns {
 			r.check = r.expires
-			e.expiry.Fix(r.index)
+			e.expiry.Fix(&r.spot, r.check, 0)
 			continue
 		}
 		e.expire(now, r)
@@ -156,10 +156,10 @@ func (e *Engine) expire(now time.Time, r *request) {
 	}
 	e.book.Expire(now, &r.res)
 	r.phase = expired
-	e.expired.Push(r)
+	e.expired.Push(r, &r.spot, r.check, 0)
 	if e.expired.Len() > e.opts.MaxExpired {
 		oldest := e.expired.Top()
-		e.expired.Remove(oldest.index)
+		e.expired.Remove(&oldest.spot)
 		e.book.Forget(&oldest.res)
 		e.drop(oldest)
 	}

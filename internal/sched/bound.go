@@ -42,16 +42,16 @@ func (q *Queue) Full(it *Item) string {
 // FullFor names the bound of one tenant's part of the queue that an item would
 // exceed. A tenant of which nothing waits may always add one item.
 func (q *Queue) FullFor(it *Item) string {
-	n, bytes, work := 0, int64(0), sluice.Tokens(0)
+	n, bytes, work := int64(0), int64(0), sluice.Tokens(0)
 	for c := range q.classes {
 		if t := q.tenants.find(tenantID{sluice.Class(c), it.Flow.Tenant}); t != nil {
-			n, bytes, work = n+t.waiting, bytes+t.bytes, work+t.work
+			n, bytes, work = n+int64(t.waiting), bytes+t.bytes, work+t.work
 		}
 	}
 	if n == 0 {
 		return ""
 	}
-	return q.perTenant.exceeded(int64(n)+1, bytes+it.Bytes, work+it.Work)
+	return q.perTenant.exceeded(n+1, bytes+it.Bytes, work+it.Work)
 }
 
 // Shed is what has to leave a full queue so that an item may enter: the newest

@@ -122,8 +122,8 @@ func (q *Queue) inside(k *contract, room Room) *Item {
 		if t == nil || t.ready == 0 {
 			continue
 		}
-		for _, s := range t.seats {
-			if s.inLane < 0 {
+		for s := t.seats; s != nil; s = s.next {
+			if !s.inLane.in() {
 				continue
 			}
 			it := s.head()

@@ -7,7 +7,7 @@ import "time"
 // list, and only the lists are in a heap: most often there is one.
 type deadlines struct {
 	lists map[time.Duration]*patience
-	heads Heap[*patience, byDue]
+	heads Heap[patience]
 	spare []*patience
 }
 
@@ -15,7 +15,7 @@ type deadlines struct {
 type patience struct {
 	wait        time.Duration
 	first, last *Item // by deadline
-	index       int
+	inHeads     Spot[patience]
 }
 
 func (d *deadlines) push(it *Item) {
@@ -46,9 +46,9 @@ func (d *deadlines) push(it *Item) {
 	}
 	switch {
 	case p.first == p.last:
-		d.heads.Push(p)
+		d.heads.Push(p, &p.inHeads, it.deadline, it.order)
 	case p.first == it:
-		d.heads.Fix(p.index)
+		d.heads.Fix(&p.inHeads, it.deadline, it.order)
 	}
 }
 
@@ -68,19 +68,13 @@ func (d *deadlines) remove(it *Item) {
 	it.patience, it.dueBefore, it.dueAfter = nil, nil, nil
 	switch {
 	case p.first == nil:
-		d.heads.Remove(p.index)
+		d.heads.Remove(&p.inHeads)
 		delete(d.lists, p.wait)
 		give(&d.spare, p)
 	case wasFirst:
-		d.heads.Fix(p.index)
+		d.heads.Fix(&p.inHeads, p.first.deadline, p.first.order)
 	}
 }
-
-// byDue is the order of lists by their first deadlines.
-type byDue struct{}
-
-func (byDue) Key(p *patience) (int64, uint64) { return p.first.deadline, p.first.order }
-func (byDue) Moved(p *patience, i int)        { p.index = i }
 
 // Due is an item whose deadline is not after now, the earliest first; nil if
 // there is none.

@@ -51,10 +51,10 @@ func (q *Queue) entitled(it *Item) bool {
 // may start.
 func (q *Queue) equals(l *lane, i int, room Room) *Item {
 	g := q.gathers
-	if g == nil || g.tenant.class != l.class || i >= l.seats.Len() || l.seats.elems[i].e.tenant.vt > g.tenant.vt {
+	if g == nil || g.tenant.class != l.class || i >= l.seats.Len() || l.seats.elems[i].spot.of.tenant.vt > g.tenant.vt {
 		return nil
 	}
-	if it := l.seats.elems[i].e.head(); q.entitled(it) && q.may(it, room) {
+	if it := l.seats.elems[i].spot.of.head(); q.entitled(it) && q.may(it, room) {
 		return it
 	}
 	for child := arity*i + 1; child <= arity*i+arity; child++ {

@@ -1,79 +1,99 @@
 package sched
 
 import (
+	"math/bits"
 	"slices"
 	"sort"
 )
 
-// Order is how a heap orders its elements and where each keeps its index, so
-// that any of them can be moved or removed. Its zero value is used.
-type Order[E any] interface {
-	// Key orders elements: by the first figure, of equal ones by the second.
-	Key(e E) (int64, uint64)
-	// Moved notes an element's index, -1 when it has left.
-	Moved(e E, index int)
-}
-
-// Heap is a heap with the least element on top. Every node has four children, and
-// keys are kept beside the elements: what is compared lies together in memory. The
-// zero value is empty.
-type Heap[E any, O Order[E]] struct {
+// Heap is a heap with the element of the least key on top. Every node has four
+// children, and what is compared, keys alone, lies together in memory: the children of
+// a node in one cache line. The zero value is empty.
+type Heap[E any] struct {
 	elems []entry[E]
-	order O
 }
 
 type entry[E any] struct {
-	key int64
-	tie uint64
-	e   E
+	key  uint64 // biased, so that its order is that of unsigned figures
+	tie  uint64 // orders those of equal keys
+	spot *Spot[E]
 }
 
-func (a *entry[E]) less(b *entry[E]) bool {
-	return a.key < b.key || a.key == b.key && a.tie < b.tie
+// Spot is where an element is in a heap: part of the element, so that any can be moved
+// or removed.
+type Spot[E any] struct {
+	of *E
+	at int32 // its index, plus one; 0: it is in no heap
+}
+
+func (s *Spot[E]) in() bool { return s.at != 0 }
+
+// less is 1 if a is less than b, else 0: which of a node's children is the least is
+// anybody's guess, so no branch is made of it.
+func (a *entry[E]) less(b *entry[E]) uint64 {
+	_, borrow := bits.Sub64(a.tie, b.tie, 0)
+	_, borrow = bits.Sub64(a.key, b.key, borrow)
+	return borrow
 }
 
 // Len is how many elements there are.
-func (h *Heap[E, O]) Len() int { return len(h.elems) }
+func (h *Heap[E]) Len() int { return len(h.elems) }
 
 // Top is the least element. REQUIRES: Len() > 0.
-func (h *Heap[E, O]) Top() E { return h.elems[0].e }
+func (h *Heap[E]) Top() *E { return h.elems[0].spot.of }
 
-// Push adds an element.
-func (h *Heap[E, O]) Push(e E) {
-	n := entry[E]{e: e}
-	n.key, n.tie = h.order.Key(e)
-	h.elems = append(h.elems, n)
-	h.up(len(h.elems)-1, n)
+// Push adds an element, ordered by key and, of equal keys, by tie. REQUIRES: its spot
+// is in no heap.
+func (h *Heap[E]) Push(e *E, spot *Spot[E], key int64, tie uint64) {
+	spot.of = e
+	if len(h.elems) == cap(h.elems) {
+		h.grow()
+	}
+	i := len(h.elems)
+	h.elems = h.elems[:i+1]
+	h.up(i, entry[E]{biased(key), tie, spot})
 }
 
-// Fix restores the order after the key of the element at i has changed.
-func (h *Heap[E, O]) Fix(i int) {
-	n := h.elems[i]
-	key, tie := h.order.Key(n.e)
-	if key == n.key && tie == n.tie {
+// grow makes room for as many again. The root is the last of its four, so that all
+// children of a node are four that begin where such begin.
+func (h *Heap[E]) grow() {
+	room := make([]entry[E], 2*max(arity, arity-1+len(h.elems)))[arity-1:]
+	h.elems = room[:copy(room, h.elems)]
+}
+
+func biased(key int64) uint64 { return uint64(key) ^ 1<<63 }
+
+// Fix restores the order after the key of an element has changed. REQUIRES: its spot
+// is in this heap, as for Remove.
+func (h *Heap[E]) Fix(spot *Spot[E], key int64, tie uint64) {
+	i, n := int(spot.at-1), entry[E]{biased(key), tie, spot}
+	if h.elems[i] == n {
 		return
 	}
-	n.key, n.tie = key, tie
+	if len(h.elems) == 1 { // as very many are
+		h.elems[0] = n
+		return
+	}
 	h.put(i, n)
 }
 
-// Remove takes the element at i out.
-func (h *Heap[E, O]) Remove(i int) {
-	last := len(h.elems) - 1
-	gone, n := h.elems[i].e, h.elems[last]
+// Remove takes an element out.
+func (h *Heap[E]) Remove(spot *Spot[E]) {
+	i, last := int(spot.at-1), len(h.elems)-1
+	n := h.elems[last]
 	h.elems[last] = entry[E]{}
 	h.elems = h.elems[:last]
 	if i != last {
 		h.put(i, n)
 	}
-	h.order.Moved(gone, -1)
+	spot.at = 0
 }
 
 const arity = 4
 
 // put places an entry at i, or where it belongs from there.
-func (h *Heap[E, O]) put(i int, n entry[E]) {
-	if i > 0 && n.less(&h.elems[(i-1)/arity]) {
+func (h *Heap[E]) put(i int, n entry[E]) {
+	if i > 0 && n.less(&h.elems[(i-1)/arity]) != 0 {
 		h.up(i, n)
 		return
 	}
@@ -81,46 +101,57 @@ func (h *Heap[E, O]) put(i int, n entry[E]) {
 }
 
 // up places an entry at i or nearer to the top: the others move down over it.
-func (h *Heap[E, O]) up(i int, n entry[E]) {
+func (h *Heap[E]) up(i int, n entry[E]) {
 	for i > 0 {
 		parent := (i - 1) / arity
-		if !n.less(&h.elems[parent]) {
+		if n.less(&h.elems[parent]) == 0 {
 			break
 		}
-		h.elems[i] = h.elems[parent]
-		h.order.Moved(h.elems[i].e, i)
+		h.set(i, h.elems[parent])
 		i = parent
 	}
-	h.elems[i] = n
-	h.order.Moved(n.e, i)
+	h.set(i, n)
 }
 
 // down places an entry at i or farther from the top.
-func (h *Heap[E, O]) down(i int, n entry[E]) {
+func (h *Heap[E]) down(i int, n entry[E]) {
 	for {
-		child := arity*i + 1
-		if child >= len(h.elems) {
+		least := h.least(arity*i + 1)
+		if least < 0 || h.elems[least].less(&n) == 0 {
 			break
 		}
-		least := child
-		for c := child + 1; c < min(child+arity, len(h.elems)); c++ {
-			if h.elems[c].less(&h.elems[least]) {
-				least = c
-			}
-		}
-		if !h.elems[least].less(&n) {
-			break
-		}
-		h.elems[i] = h.elems[least]
-		h.order.Moved(h.elems[i].e, i)
+		h.set(i, h.elems[least])
 		i = least
 	}
+	h.set(i, n)
+}
+
+// least is the least of the children that begin at i, negative if there are none.
+func (h *Heap[E]) least(i int) int {
+	if i+arity <= len(h.elems) {
+		c := h.elems[i : i+arity : i+arity]
+		a, b := c[1].less(&c[0]), 2+c[3].less(&c[2])
+		return i + int(a+(b-a)*c[b].less(&c[a]))
+	}
+	if i >= len(h.elems) {
+		return -1
+	}
+	least := i
+	for i++; i < len(h.elems); i++ {
+		if h.elems[i].less(&h.elems[least]) != 0 {
+			least = i
+		}
+	}
+	return least
+}
+
+func (h *Heap[E]) set(i int, n entry[E]) {
 	h.elems[i] = n
-	h.order.Moved(n.e, i)
+	n.spot.at = int32(i + 1)
 }
 
 // first is the n least elements, in order, in O(n log n) comparisons.
-func (h *Heap[E, O]) first(n int) (out []E) {
+func (h *Heap[E]) first(n int) (out []*E) {
 	if n <= 0 || len(h.elems) == 0 {
 		return nil
 	}
@@ -128,9 +159,9 @@ func (h *Heap[E, O]) first(n int) (out []E) {
 	for len(out) < n && len(edge) > 0 {
 		at := edge[0]
 		edge = edge[1:]
-		out = append(out, h.elems[at].e)
+		out = append(out, h.elems[at].spot.of)
 		for child := arity*at + 1; child <= arity*at+arity && child < len(h.elems); child++ {
-			i := sort.Search(len(edge), func(i int) bool { return h.elems[child].less(&h.elems[edge[i]]) })
+			i := sort.Search(len(edge), func(i int) bool { return h.elems[child].less(&h.elems[edge[i]]) != 0 })
 			edge = slices.Insert(edge, i, child)
 		}
 	}

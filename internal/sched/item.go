@@ -93,8 +93,9 @@ type line struct {
 	node       *node
 	head, tail *Item
 	on         any // what it is parked on; nil: ready
-	inNode     int
-	byNeed     [dimensions]int
+	inNode     Spot[line]
+	byKV       Spot[line]
+	byPrefill  Spot[line]
 	inLot      int
 }
 

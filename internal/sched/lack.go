@@ -163,7 +163,7 @@ func (q *Queue) ahead(it *Item) (n int, work int64) {
 			part := func(of int64) int64 {
 				return scale(of, int64(it.order-first), int64(max(last-first, 1)))
 			}
-			return max(n, int(part(int64(t.waiting-1)))), max(work, part(t.queued-it.Cost))
+			return max(n, int(part(int64(t.waiting)-1))), max(work, part(t.queued-it.Cost))
 		}
 		n++
 		work += older.Cost

@@ -6,12 +6,12 @@ package sched
 type lane struct {
 	class *class
 	set   Set
-	short bool // predicted to end within the time in which a reserve must be back
-	seats Heap[*seat, byVirtual]
-	kv    Heap[*line, byKV]      // ready lines, the least memory on top, if sized
-	fill  Heap[*line, byPrefill] // ready lines, the least prefill on top, if sized
-	sized bool                   // a head has not fitted since the lane began
-	lines int                    // ready or parked; the lane ends with the last
+	short bool       // predicted to end within the time in which a reserve must be back
+	seats Heap[seat] // by virtual time
+	kv    Heap[line] // ready lines, the least memory on top, if sized
+	fill  Heap[line] // ready lines, the least prefill on top, if sized
+	sized bool       // a head has not fitted since the lane began
+	lines int        // ready or parked; the lane ends with the last
 
 	stranded bool // scratch of Stranded
 }
@@ -20,20 +20,22 @@ type lane struct {
 type seat struct {
 	tenant *tenant
 	lane   *lane
-	nodes  Heap[*node, byProject]
-	lines  int
-	inLane int             // -1: nothing of it is ready
-	aNode  [1]entry[*node] // see own
+	inLane Spot[seat] // unless nothing of it is ready
+	lines  int32
+	next   *seat          // of its tenant
+	nodes  Heap[node]     // by virtual time
+	aNode  [1]entry[node] // see own
 }
 
 // node is a project in a seat.
 type node struct {
 	project *project
 	seat    *seat
-	lines   Heap[*line, byHead]
-	all     int // lines, parked ones too
-	inSeat  int // -1: nothing of it is ready
-	aLine   [1]entry[*line]
+	inSeat  Spot[node] // unless nothing of it is ready
+	all     int32      // lines, parked ones too
+	next    *node      // of its project
+	lines   Heap[line] // by head
+	aLine   [1]entry[line]
 }
 
 // head is the item of the seat that is served next.
@@ -52,7 +54,7 @@ func (q *Queue) lineOf(it *Item) *line {
 	}
 	n := q.nodeOf(p, ln)
 	l := take(&q.spare.lines)
-	*l = line{id: id, node: n, inNode: -1, inLot: -1, byNeed: [dimensions]int{-1, -1, -1}}
+	*l = line{id: id, node: n, inLot: -1}
 	l.hash = q.lines.Add(l)
 	n.all++
 	n.seat.lines++
@@ -73,29 +75,40 @@ func (q *Queue) laneOf(c *class, it *Item) *lane {
 	return l
 }
 
+// nodeOf finds or makes a project's node in a lane.
 func (q *Queue) nodeOf(p *project, ln *lane) *node {
-	for _, n := range p.nodes {
-		if n.seat.lane == ln {
+	end := &p.nodes
+	for ; *end != nil; end = &(*end).next {
+		if n := *end; n.seat.lane == ln {
 			return n
 		}
 	}
-	var s *seat
-	for _, have := range p.tenant.seats {
-		if have.lane == ln {
-			s = have
+	n := &p.node
+	if n.seat != nil {
+		n = take(&q.spare.nodes)
+	}
+	n.project, n.seat, n.all, n.next = p, q.seatOf(p.tenant, ln), 0, nil
+	n.lines.elems = own(n.lines.elems, n.aLine[:])
+	*end = n
+	return n
+}
+
+// seatOf finds or makes a tenant's seat in a lane.
+func (q *Queue) seatOf(t *tenant, ln *lane) *seat {
+	end := &t.seats
+	for ; *end != nil; end = &(*end).next {
+		if s := *end; s.lane == ln {
+			return s
 		}
 	}
-	if s == nil {
+	s := &t.seat
+	if s.lane != nil {
 		s = take(&q.spare.seats)
-		*s = seat{tenant: p.tenant, lane: ln, nodes: s.nodes, inLane: -1}
-		s.nodes.elems = own(s.nodes.elems, s.aNode[:])
-		p.tenant.seats = append(p.tenant.seats, s)
 	}
-	n := take(&q.spare.nodes)
-	*n = node{project: p, seat: s, lines: n.lines, inSeat: -1}
-	n.lines.elems = own(n.lines.elems, n.aLine[:])
-	p.nodes = append(p.nodes, n)
-	return n
+	s.tenant, s.lane, s.lines, s.next = t, ln, 0, nil
+	s.nodes.elems = own(s.nodes.elems, s.aNode[:])
+	*end = s
+	return s
 }
 
 // enter lets a line compete: it has a head and is not parked. What has not
@@ -104,20 +117,19 @@ func (q *Queue) enter(l *line) {
 	n := l.node
 	s, p := n.seat, n.project
 	t, c := s.tenant, s.lane.class
-	n.lines.Push(l)
+	n.lines.Push(l, &l.inNode, l.head.since, l.head.order)
 	if s.lane.sized {
-		s.lane.kv.Push(l)
-		s.lane.fill.Push(l)
+		s.lane.rank(l)
 	}
-	if n.inSeat >= 0 {
+	if n.inSeat.in() {
 		return
 	}
 	if p.ready == 0 {
 		p.vt = max(p.vt, t.floor())
 	}
 	p.ready++
-	s.nodes.Push(n)
-	if s.inLane >= 0 {
+	s.nodes.Push(n, &n.inSeat, int64(p.vt), p.order)
+	if s.inLane.in() {
 		return
 	}
 	if t.ready == 0 {
@@ -129,7 +141,7 @@ func (q *Queue) enter(l *line) {
 		c.vt = max(c.vt, q.floor())
 	}
 	c.ready++
-	s.lane.seats.Push(s)
+	s.lane.seats.Push(s, &s.inLane, int64(t.vt), t.order)
 }
 
 // leave ends what enter began: the line is empty or parked.
@@ -137,16 +149,16 @@ func (q *Queue) leave(l *line) {
 	n := l.node
 	s := n.seat
 	t, c := s.tenant, s.lane.class
-	n.lines.Remove(l.inNode)
+	n.lines.Remove(&l.inNode)
 	if s.lane.sized {
-		s.lane.kv.Remove(l.byNeed[KV])
-		s.lane.fill.Remove(l.byNeed[Prefill])
+		s.lane.kv.Remove(&l.byKV)
+		s.lane.fill.Remove(&l.byPrefill)
 	}
 	if n.lines.Len() > 0 {
 		return
 	}
 	n.project.ready--
-	s.nodes.Remove(n.inSeat)
+	s.nodes.Remove(&n.inSeat)
 	if s.nodes.Len() > 0 {
 		return
 	}
@@ -155,7 +167,7 @@ func (q *Queue) leave(l *line) {
 		c.weights -= t.weight
 	}
 	c.ready--
-	s.lane.seats.Remove(s.inLane)
+	s.lane.seats.Remove(&s.inLane)
 }
 
 // Stranded lists what waits, parked or not, for backends of which ok reports true,
@@ -196,10 +208,10 @@ func (q *Queue) Regroup(set func(*Item) Set) {
 
 // reorder puts a line right whose head has changed while it competes.
 func (l *line) reorder() {
-	l.node.lines.Fix(l.inNode)
+	l.node.lines.Fix(&l.inNode, l.head.since, l.head.order)
 	if ln := l.node.seat.lane; ln.sized {
-		ln.kv.Fix(l.byNeed[KV])
-		ln.fill.Fix(l.byNeed[Prefill])
+		ln.kv.Fix(&l.byKV, l.head.Need[KV], l.head.order)
+		ln.fill.Fix(&l.byPrefill, l.head.Need[Prefill], l.head.order)
 	}
 }
 
@@ -211,15 +223,20 @@ func (ln *lane) size() {
 	}
 	ln.sized = true
 	for i := range ln.seats.elems {
-		s := ln.seats.elems[i].e
+		s := ln.seats.elems[i].spot.of
 		for j := range s.nodes.elems {
-			n := s.nodes.elems[j].e
+			n := s.nodes.elems[j].spot.of
 			for k := range n.lines.elems {
-				ln.kv.Push(n.lines.elems[k].e)
-				ln.fill.Push(n.lines.elems[k].e)
+				ln.rank(n.lines.elems[k].spot.of)
 			}
 		}
 	}
+}
+
+// rank enters a line into the orders by need.
+func (ln *lane) rank(l *line) {
+	ln.kv.Push(l, &l.byKV, l.head.Need[KV], l.head.order)
+	ln.fill.Push(l, &l.byPrefill, l.head.Need[Prefill], l.head.order)
 }
 
 // dropLine forgets a line that is empty, and what ends with it.
@@ -230,16 +247,36 @@ func (q *Queue) dropLine(l *line) {
 	ln := s.lane
 	give(&q.spare.lines, l)
 	if n.all--; n.all == 0 {
-		n.project.nodes = without(n.project.nodes, n)
-		give(&q.spare.nodes, n)
+		q.dropNode(n)
 	}
 	if s.lines--; s.lines == 0 {
-		s.tenant.seats = without(s.tenant.seats, s)
-		give(&q.spare.seats, s)
+		q.dropSeat(s)
 	}
 	if ln.lines--; ln.lines == 0 {
 		ln.class.lanes = without(ln.class.lanes, ln)
 		give(&q.spare.lanes, ln)
+	}
+}
+
+func (q *Queue) dropNode(n *node) {
+	at := &n.project.nodes
+	for *at != n {
+		at = &(*at).next
+	}
+	*at = n.next
+	if n.seat = nil; n != &n.project.node {
+		give(&q.spare.nodes, n)
+	}
+}
+
+func (q *Queue) dropSeat(s *seat) {
+	at := &s.tenant.seats
+	for *at != s {
+		at = &(*at).next
+	}
+	*at = s.next
+	if s.lane = nil; s != &s.tenant.seat {
+		give(&q.spare.seats, s)
 	}
 }
 
@@ -256,31 +293,3 @@ func without[E comparable](list []E, e E) []E {
 	list[len(list)-1] = none
 	return list[:len(list)-1]
 }
-
-// byVirtual is the order of tenants in a lane.
-type byVirtual struct{}
-
-func (byVirtual) Key(s *seat) (int64, uint64) { return int64(s.tenant.vt), s.tenant.order }
-func (byVirtual) Moved(s *seat, i int)        { s.inLane = i }
-
-// byProject is the order of projects in a seat.
-type byProject struct{}
-
-func (byProject) Key(n *node) (int64, uint64) { return int64(n.project.vt), n.project.order }
-func (byProject) Moved(n *node, i int)        { n.inSeat = i }
-
-// byHead is the order of flows in a node.
-type byHead struct{}
-
-func (byHead) Key(l *line) (int64, uint64) { return l.head.since, l.head.order }
-func (byHead) Moved(l *line, i int)        { l.inNode = i }
-
-type byKV struct{}
-
-func (byKV) Key(l *line) (int64, uint64) { return l.head.Need[KV], l.head.order }
-func (byKV) Moved(l *line, i int)        { l.byNeed[KV] = i }
-
-type byPrefill struct{}
-
-func (byPrefill) Key(l *line) (int64, uint64) { return l.head.Need[Prefill], l.head.order }
-func (byPrefill) Moved(l *line, i int)        { l.byNeed[Prefill] = i }

@@ -5,14 +5,14 @@ package sched
 // changes whenever something of it comes or leaves. So those that have changed are
 // noted, and find their places when somebody asks.
 type loads struct {
-	heap    Heap[*tenant, byLoad]
+	heap    Heap[tenant]
 	changed []*tenant
 }
 
 // note tells that what a tenant fills has changed, or its weight.
 func (l *loads) note(t *tenant) {
 	if t.changed < 0 {
-		t.changed = len(l.changed)
+		t.changed = int32(len(l.changed))
 		l.changed = append(l.changed, t)
 	}
 }
@@ -27,27 +27,27 @@ func (l *loads) drop(t *tenant) {
 		l.changed = l.changed[:last]
 		t.changed = -1
 	}
-	if t.byLoad >= 0 {
-		l.heap.Remove(t.byLoad)
+	if t.byLoad.in() {
+		l.heap.Remove(&t.byLoad)
 	}
 }
 
 // noteAll has every tenant looked at again.
 func (l *loads) noteAll() {
 	for i := range l.heap.elems {
-		l.note(l.heap.elems[i].e)
+		l.note(l.heap.elems[i].spot.of)
 	}
 }
 
 // loads is the tenants of a class by what they fill now.
-func (q *Queue) loads(c *class) *Heap[*tenant, byLoad] {
+func (q *Queue) loads(c *class) *Heap[tenant] {
 	l := &c.loads
 	for i, t := range l.changed {
 		t.load = q.fill(int64(t.waiting), t.bytes, t.work, t.weight)
-		if t.byLoad < 0 {
-			l.heap.Push(t)
+		if !t.byLoad.in() {
+			l.heap.Push(t, &t.byLoad, -t.load, t.order)
 		} else {
-			l.heap.Fix(t.byLoad)
+			l.heap.Fix(&t.byLoad, -t.load, t.order)
 		}
 		t.changed = -1
 		l.changed[i] = nil
@@ -55,9 +55,3 @@ func (q *Queue) loads(c *class) *Heap[*tenant, byLoad] {
 	l.changed = l.changed[:0]
 	return &l.heap
 }
-
-// byLoad puts the tenant that fills most of the queue on top.
-type byLoad struct{}
-
-func (byLoad) Key(t *tenant) (int64, uint64) { return -t.load, t.order }
-func (byLoad) Moved(t *tenant, i int)        { t.byLoad = i }

@@ -175,7 +175,7 @@ func (q *Queue) search(l *lane, i int, limit Amounts, room Room) *Item {
 	if i >= l.kv.Len() || limit[Slots] <= 0 || l.fill.Top().head.Need[Prefill] > limit[Prefill] {
 		return nil
 	}
-	it := l.kv.elems[i].e.head
+	it := l.kv.elems[i].spot.of.head
 	if it.Need[KV] > limit[KV] {
 		return nil
 	}

@@ -151,8 +151,11 @@ func (q *Queue) ofClass(c *class, room Room) *Item {
 // its projects' order counts, and within one the order of arrival.
 func (l *lane) before(o *lane) bool {
 	a, b := l.seats.Top(), o.seats.Top()
-	if a.tenant != b.tenant {
-		return l.seats.elems[0].less(&o.seats.elems[0])
+	switch s, t := a.tenant, b.tenant; {
+	case s.vt != t.vt:
+		return s.vt < t.vt
+	case s != t:
+		return s.order < t.order
 	}
 	p, q := a.nodes.Top().project, b.nodes.Top().project
 	switch {

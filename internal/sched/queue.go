@@ -169,8 +169,8 @@ func (q *Queue) Push(it *Item) {
 	it.state, it.since, it.deadline = waits, int64(it.Since.Sub(q.base)), int64(it.Deadline.Sub(q.base))
 	p := q.tenantOf(it)
 	it.project, it.tenant = p, p.tenant
-	if t := p.tenant; t.byIdle >= 0 { // whether or not the item will compete
-		t.class.idle.Remove(t.byIdle)
+	if t := p.tenant; t.byIdle.in() { // whether or not the item will compete
+		t.class.idle.Remove(&t.byIdle)
 	}
 	q.count(it, +1)
 	q.counts.Enqueued++
@@ -253,11 +253,11 @@ func (q *Queue) count(it *Item, sign int64) {
 	c.bytes += sign * it.Bytes
 	c.work += sluice.Tokens(sign) * it.Work
 	c.queued += sign * it.Cost
-	t.waiting += n
+	t.waiting += int32(sign)
 	t.bytes += sign * it.Bytes
 	t.work += sluice.Tokens(sign) * it.Work
 	t.queued += sign * it.Cost
-	it.project.waiting += n
+	it.project.waiting += int32(sign)
 	c.loads.note(t)
 }
 

@@ -38,8 +38,8 @@ type class struct {
 	weights int64 // of tenants that compete
 
 	oldest, newest *Item
-	loads          loads                 // all tenants
-	idle           Heap[*tenant, byIdle] // tenants kept for their debt alone
+	loads          loads        // all tenants
+	idle           Heap[tenant] // tenants kept for their debt alone, the least on top
 
 	running int
 	served  meter
@@ -71,53 +71,61 @@ func (c *class) before(o *class) bool {
 
 // tenant is one tenant's requests of one class. It is forgotten when nothing of
 // it waits or runs and its virtual time is no longer ahead of the others'.
+//
+// Most tenants have one project and requests for one set of backends, so the first
+// project and the first seat are part of it: what a decision looks at of a tenant, which
+// is none that was looked at lately, lies together.
 type tenant struct {
+	standing
+	project project
+	seat    seat
+}
+
+// standing is what of a tenant begins anew when its memory is used again.
+type standing struct {
 	id       sluice.TenantID
 	class    *class
 	weight   int64
 	vt       vtime
-	last     vtime // of its projects
 	order    uint64
-	seats    []*seat
-	ready    int // seats that are in a heap: the tenant competes
-	projects []*project
+	last     vtime // of its projects
 	contract *contract
 
-	waiting, running int
+	seats            *seat
+	projects         *project
+	waiting, running int32
+	ready            int32 // seats that are in a heap: the tenant competes
+	changed          int32 // its place among those whose load has
 	bytes            int64
 	work             sluice.Tokens
 	queued           int64
-	load             int64 // how much of the queue it fills, in millionths, ÷ weight, when that was last asked
-
-	oldest, newest *Item // of what waits, by Push
-	byLoad, byIdle int
-	changed        int // its place among those whose load has
-
-	aSeat    [1]*seat // see own
-	aProject [1]*project
 
 	served meter
 	counts Counts
+
+	oldest, newest *Item // of what waits, by Push
+	byIdle, byLoad Spot[tenant]
+	load           int64 // how much of the queue it fills, in millionths, ÷ weight, when that was last asked
 }
 
 // project is one project's requests within a tenant and class.
 type project struct {
-	id     sluice.ProjectID
-	tenant *tenant
-	vt     vtime
-	order  uint64
-	nodes  []*node
-	ready  int // nodes that are in a heap
+	vt               vtime
+	tenant           *tenant
+	nodes            *node
+	waiting, running int32
+	ready            int32 // nodes that are in a heap
 
-	waiting, running int
-
-	aNode [1]*node
+	order uint64
+	id    sluice.ProjectID
+	next  *project // of its tenant
+	node  node     // the first
 }
 
 // floor is where a project starts that becomes active.
 func (t *tenant) floor() vtime {
 	least := t.last
-	for _, s := range t.seats {
+	for s := t.seats; s != nil; s = s.next {
 		if s.nodes.Len() > 0 {
 			least = min(least, s.nodes.Top().project.vt)
 		}
@@ -143,15 +151,15 @@ func (q *Queue) charge(p *project, cost int64) {
 	c := t.class
 	c.vt += stretch(cost, c.share())
 	p.vt += stretch(cost, 1)
-	for _, n := range p.nodes {
-		if n.inSeat >= 0 {
-			n.seat.nodes.Fix(n.inSeat)
+	for n := p.nodes; n != nil; n = n.next {
+		if n.inSeat.in() {
+			n.seat.nodes.Fix(&n.inSeat, int64(p.vt), p.order)
 		}
 	}
 	t.vt += stretch(cost, t.weight)
-	for _, s := range t.seats {
-		if s.inLane >= 0 {
-			s.lane.seats.Fix(s.inLane)
+	for s := t.seats; s != nil; s = s.next {
+		if s.inLane.in() {
+			s.lane.seats.Fix(&s.inLane, int64(t.vt), t.order)
 		}
 	}
 }
@@ -175,24 +183,29 @@ func (q *Queue) tenantOf(it *Item) *project {
 		}
 		t.weight = w
 	}
-	for _, p := range t.projects {
-		if p.id == name {
+	end := &t.projects
+	for ; *end != nil; end = &(*end).next {
+		if p := *end; p.id == name {
 			return p
 		}
 	}
-	p := take(&q.spare.projects)
+	p := &t.project
+	if p.tenant != nil {
+		p = take(&q.spare.projects)
+	}
 	q.made++
-	*p = project{id: name, tenant: t, vt: never, order: q.made, nodes: own(p.nodes, p.aNode[:])}
-	t.projects = append(t.projects, p)
+	p.id, p.tenant, p.vt, p.order = name, t, never, q.made
+	p.nodes, p.next, p.waiting, p.running, p.ready = nil, nil, 0, 0, 0
+	*end = p
 	return p
 }
 
 func (q *Queue) newTenant(id tenantID, c *class) *tenant {
 	t := take(&q.spare.tenants)
 	q.made++
-	*t = tenant{
-		id: id.tenant, class: c, weight: 1, vt: never, order: q.made, seats: own(t.seats, t.aSeat[:]), projects: own(t.projects, t.aProject[:]),
-		contract: q.contractOf(id.tenant), byLoad: -1, byIdle: -1, changed: -1, served: q.recall(id),
+	t.standing = standing{
+		id: id.tenant, class: c, weight: 1, vt: never, order: q.made,
+		contract: q.contractOf(id.tenant), changed: -1, served: q.recall(id),
 	}
 	q.tenants.add(t)
 	c.loads.note(t)
@@ -206,14 +219,14 @@ func (q *Queue) rest(p *project) {
 	if p.waiting+p.running == 0 && (p.vt <= t.last || t.waiting+t.running == 0) {
 		q.forgetProject(p)
 	}
-	if t.waiting+t.running > 0 || t.byIdle >= 0 {
+	if t.waiting+t.running > 0 || t.byIdle.in() {
 		return
 	}
 	if t.vt <= t.class.last {
 		q.forgetTenant(t)
 		return
 	}
-	t.class.idle.Push(t)
+	t.class.idle.Push(t, &t.byIdle, int64(t.vt), t.order)
 }
 
 // settleDebts forgets idle tenants that the class has caught up with. Each
@@ -228,43 +241,36 @@ func (q *Queue) settleDebts(c *class) {
 }
 
 func (q *Queue) forgetTenant(t *tenant) {
-	if t.byIdle >= 0 {
-		t.class.idle.Remove(t.byIdle)
+	if t.byIdle.in() {
+		t.class.idle.Remove(&t.byIdle)
 	}
 	t.class.loads.drop(t)
 	q.remember(t)
 	q.tenants.remove(t)
-	for len(t.projects) > 0 {
-		q.forgetProject(t.projects[len(t.projects)-1])
+	for t.projects != nil {
+		q.forgetProject(t.projects)
 	}
 	give(&q.spare.tenants, t)
 }
 
 func (q *Queue) forgetProject(p *project) {
-	list := p.tenant.projects
-	for i := range list {
-		if list[i] == p {
-			last := len(list) - 1
-			list[i], list[last] = list[last], nil
-			p.tenant.projects = list[:last]
-			break
-		}
+	t := p.tenant
+	at := &t.projects
+	for *at != p {
+		at = &(*at).next
 	}
-	give(&q.spare.projects, p)
+	*at = p.next
+	if p.tenant = nil; p != &t.project {
+		give(&q.spare.projects, p)
+	}
 }
-
-// byIdle puts the tenant with the least debt on top.
-type byIdle struct{}
-
-func (byIdle) Key(t *tenant) (int64, uint64) { return int64(t.vt), t.order }
-func (byIdle) Moved(t *tenant, i int)        { t.byIdle = i }
 
 // spares bounds the memory kept for tenants, flows and lanes to come, each.
 const spares = 1024
 
 // own is an empty list for what is new or used again: in the memory that it has, else
-// beside what the list is of. Most tenants, projects and seats have one of what they
-// list, and a step to a list elsewhere is a step out of the caches.
+// beside what the list is of. Most have one element, and a step to a list elsewhere is a
+// step out of the caches.
 func own[E any](list, beside []E) []E {
 	if cap(list) > 0 {
 		return list[:0]

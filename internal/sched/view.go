@@ -107,7 +107,7 @@ func (q *Queue) Classes(now time.Time) (out [sluice.NumClasses]ClassView) {
 		}
 		out[i].Share = partOf(out[i].Rate, total)
 		for j := range tenants.elems {
-			out[i].Weights += tenants.elems[j].e.weight
+			out[i].Weights += tenants.elems[j].spot.of.weight
 		}
 	}
 	return out
@@ -144,10 +144,10 @@ func partOf(n, all int64) int64 {
 // fill most of the queue.
 const gapOf = 1024
 
-func gap(tenants *Heap[*tenant, byLoad]) int64 {
+func gap(tenants *Heap[tenant]) int64 {
 	least, most, found := vtime(0), vtime(0), false
 	for i := range tenants.elems[:min(gapOf, tenants.Len())] {
-		switch t := tenants.elems[i].e; {
+		switch t := tenants.elems[i].spot.of; {
 		case t.ready == 0:
 		case !found:
 			least, most, found = t.vt, t.vt, true
@@ -166,8 +166,8 @@ func (q *Queue) Contracts(now time.Time) (out []ContractView) {
 		v := ContractView{Contract: k.Contract, Used: k.used, Running: k.running, Level: k.level, Paid: k.paid(), Wanted: k.wanted}
 		for c := range q.classes {
 			if t := q.tenants.find(tenantID{sluice.Class(c), k.Tenant}); t != nil {
-				v.Over += t.running
-				v.Waiting += t.waiting
+				v.Over += int(t.running)
+				v.Waiting += int(t.waiting)
 			}
 		}
 		v.Over -= k.running
@@ -258,15 +258,15 @@ func (q *Queue) flow(now time.Time, id tenantID, total, shares int64) FlowView {
 
 // present fills in what is known of a tenant that is there.
 func (q *Queue) present(now time.Time, t *tenant, v *FlowView) {
-	v.Weight, v.Waiting, v.Running, v.Queued, v.Rate = t.weight, t.waiting, t.running, t.queued, t.served.rate(q.spans, now)
+	v.Weight, v.Waiting, v.Running, v.Queued, v.Rate = t.weight, int(t.waiting), int(t.running), t.queued, t.served.rate(q.spans, now)
 	v.Parked, v.Contract, v.Counts = t.waiting > 0 && t.ready == 0, t.contract != nil, t.counts
 	if t.oldest != nil {
 		v.Oldest = max(0, now.Sub(t.oldest.Arrived))
 	}
 	v.Lead = lead(t.vt, t.class.floor())
-	for _, p := range t.projects[:min(len(t.projects), maxProjects)] {
+	for p := t.projects; p != nil && len(v.Projects) < maxProjects; p = p.next {
 		v.Projects = append(v.Projects, ProjectView{
-			Project: p.id, Waiting: p.waiting, Running: p.running, Lead: lead(p.vt, t.floor()),
+			Project: p.id, Waiting: int(p.waiting), Running: int(p.running), Lead: lead(p.vt, t.floor()),
 		})
 	}
 	slices.SortFunc(v.Projects, func(a, b ProjectView) int {

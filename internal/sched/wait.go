@@ -127,7 +127,7 @@ func (q *Queue) Position(class sluice.Class, id sluice.TenantID, wait time.Durat
 	}
 	ahead := q.turns(wait, running)
 	if t := q.tenants.find(tenantID{class, id}); t != nil {
-		ahead = max(ahead, t.waiting)
+		ahead = max(ahead, int(t.waiting))
 	}
 	return min(ahead, q.waiting)
 }
