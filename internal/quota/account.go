@@ -270,44 +270,38 @@ func index(rows []sluice.Limit, d sluice.Dimension, w sluice.Window) int {
 
 // refresh brings the counters to this moment: buckets refill, fixed windows roll.
 func (a *Account) refresh(tick int64, cal *calendar) {
-	if tick > a.at || a.turn != cal.turn {
-		a.pass(tick, cal)
-	}
-}
-
-func (a *Account) pass(tick int64, cal *calendar) {
-	elapsed, rolls := tick-a.at, a.turn != cal.turn
-	a.at, a.turn = max(tick, a.at), cal.turn
-	t, counters := a.terms, a.counters
-	if elapsed > 0 {
-		a.refill(uint64(elapsed))
-	}
-	if rolls {
-		for i := range t.rates {
-			if l := &t.rates[i]; spans(l.Window) {
-				counters[l.at].roll(cal.window[l.Window])
+	t := a.terms
+	if elapsed := tick - a.at; elapsed > 0 {
+		a.at = tick
+		for buckets := t.rates[:t.spans]; ; {
+			n := fill(buckets, a.counters, uint64(elapsed))
+			if n == len(buckets) {
+				break
 			}
+			l := &buckets[n]
+			a.counters[l.at].refill(l, uint64(elapsed))
+			buckets = buckets[n+1:]
 		}
 	}
-	for i := range t.rates[t.others:] {
-		if l := &t.rates[t.others+i]; l.how == byRunTime {
-			counters[l.at].level = max(tick-a.more.born, 0)
-		}
+	if a.turn != cal.turn || t.others < len(t.rates) {
+		a.roll(tick, cal)
 	}
 }
 
-// refill refills the buckets.
-func (a *Account) refill(elapsed uint64) {
-	buckets := a.terms.rates[:a.terms.spans]
-	for {
-		n := fill(buckets, a.counters, elapsed)
-		if n == len(buckets) {
-			return
+// roll is refresh of all counters but buckets.
+func (a *Account) roll(tick int64, cal *calendar) {
+	rates := a.terms.rates[a.terms.spans:]
+	for i := range rates {
+		l := &rates[i]
+		c := &a.counters[l.at]
+		if a.turn != cal.turn && spans(l.Window) {
+			c.roll(cal.window[l.Window])
 		}
-		l := &buckets[n]
-		a.counters[l.at].refill(l, elapsed)
-		buckets = buckets[n+1:]
+		if l.how == byRunTime {
+			c.level = max(tick-a.more.born, 0)
+		}
 	}
+	a.turn = cal.turn
 }
 
 // atRest reports whether the account may be forgotten: nothing refers to it and

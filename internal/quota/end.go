@@ -38,25 +38,25 @@ func (b *Book) finish(now time.Time, r *Reservation, actual *Amounts) {
 	for n, a := range r.Accounts() {
 		a.refresh(b.tick, &b.calendar)
 		to := int(r.ends[n])
-		r.finish(a, r.holds[from:to], actual)
+		a.settle(r.holds[from:to], actual, &r.bound)
 		from = to
 		a.refs--
 	}
 	r.state = closed
 }
 
-// finish charges what was used, less what was posted, to the counters of one account. It
-// is [Reservation.each] written out: every request ends here.
-func (r *Reservation) finish(a *Account, held []hold, used *Amounts) {
-	t := a.terms
-	settle(t.rates[:t.spans], a.counters, held, used, &r.bound)
-	for i := range t.rates[t.spans:] {
-		l := &t.rates[t.spans+i]
+// settle charges what was used, less what was posted, to the account's counters. It is
+// [Reservation.each] written out: every request ends here.
+func (a *Account) settle(held []hold, used, bound *Amounts) {
+	a.settleBuckets(held, used, bound)
+	rates := a.terms.rates[a.terms.spans:]
+	for i := range rates {
+		l := &rates[i]
 		if at := int(l.at); at < len(held) && held[at].mark != untaken {
 			d := l.Dimension % sluice.NumDimensions
-			c, h := &a.counters[at], &held[at]
-			c.over -= max(0, r.bound[d]-h.amount)
-			c.settle(l, h.amount, used[d], h.mark)
+			c, n := &a.counters[at], held[at].amount
+			c.over -= max(0, bound[d]-n)
+			c.settle(l, n, used[d], held[at].mark)
 		}
 	}
 }

@@ -24,7 +24,7 @@ type Limits struct {
 	at       time.Time
 	ends     *windowEnds
 	accounts []standing
-	counters []figure // of the accounts, of each in the order of its rates
+	counters []counter // of the accounts, one after the other
 }
 
 // standing is what an account has that its counters share.
@@ -35,18 +35,25 @@ type standing struct {
 	scope   sluice.Scope
 }
 
-// figure is level and part of a bucket, level and held of another counter.
-type figure struct{ level, rest int64 }
-
 // LimitsBuffer is where Limits lie. It may be used again when they are not looked at any
 // more.
 type LimitsBuffer struct {
 	accounts []standing
-	counters []figure
+	counters []counter
 }
 
 // Reset empties it.
 func (m *LimitsBuffer) Reset() { m.accounts, m.counters = m.accounts[:0], m.counters[:0] }
+
+// room lengthens it by so many, and returns those.
+func (m *LimitsBuffer) room(accounts, counters int) ([]standing, []counter) {
+	n, k := len(m.accounts), len(m.counters)
+	if n+accounts > cap(m.accounts) || k+counters > cap(m.counters) {
+		m.accounts, m.counters = slices.Grow(m.accounts, accounts), slices.Grow(m.counters, counters)
+	}
+	m.accounts, m.counters = m.accounts[:n+accounts], m.counters[:k+counters]
+	return m.accounts[n : n+accounts : n+accounts], m.counters[k : k+counters : k+counters]
+}
 
 // Limits are the counters of the caller's own scopes, those up to tenant × model: the very
 // figures that decide. Shadows decide nothing. Without a buffer they have memory of their
@@ -56,29 +63,35 @@ func (b *Book) Limits(now time.Time, r *Reservation, in *LimitsBuffer) Limits {
 		in = &LimitsBuffer{}
 	}
 	b.advance(now)
-	first, from := len(in.accounts), len(in.counters)
+	accounts, counters := 0, 0
 	for n, a := range r.Accounts() {
-		scope := r.scopes[n]
-		if scope > sluice.ScopeTenantModel || r.isShadow(n) {
+		if r.tells(n) {
+			accounts++
+			counters += len(a.counters)
+		}
+	}
+	l := Limits{at: now, ends: b.calendar.ends}
+	l.accounts, l.counters = in.room(accounts, counters)
+	told, figures := l.accounts, l.counters
+	for n, a := range r.Accounts() {
+		if !r.tells(n) {
 			continue
 		}
 		t := a.terms
 		if a.turn != b.calendar.turn || t.others < len(t.rates) {
 			a.refresh(b.tick, &b.calendar) // else a bucket can be brought up to date as well later
 		}
-		in.accounts = append(in.accounts, standing{t, a.held, max(0, b.tick-a.at), scope})
-		in.counters = slices.Grow(in.counters, len(t.rates))
-		figures := in.counters[len(in.counters):][:len(t.rates)]
-		in.counters = in.counters[:len(in.counters)+len(figures)]
-		for i := range figures {
-			c := &a.counters[t.rates[i].at]
-			figures[i] = figure{c.level, c.held}
-			if i < t.spans {
-				figures[i].rest = c.part
-			}
-		}
+		s := &told[0]
+		told = told[1:]
+		s.terms, s.held, s.elapsed, s.scope = t, a.held, max(0, b.tick-a.at), r.scopes[n]
+		figures = figures[copy(figures, a.counters):]
 	}
-	return Limits{now, b.calendar.ends, in.accounts[first:len(in.accounts):len(in.accounts)], in.counters[from:len(in.counters):len(in.counters)]}
+	return l
+}
+
+// tells reports whether the n-th account is one of the caller's own, and decides.
+func (r *Reservation) tells(n int) bool {
+	return r.scopes[n] <= sluice.ScopeTenantModel && !r.isShadow(n)
 }
 
 // Clone is a copy in memory of its own.
@@ -110,8 +123,8 @@ func (l Limits) States(to []LimitState) []LimitState {
 				g := gaugeOf(s.Limit.Dimension)
 				s.Remaining = t.gauges[g] - a.held[g]
 			default:
-				n := t.of(row)
-				s.Remaining, s.Reset = l.state(&t.rates[n], counters[n], a.elapsed)
+				r := t.rates[t.of(row)]
+				s.Remaining, s.Reset = l.state(r, counters[r.at], a.elapsed)
 			}
 			s.Remaining = max(0, s.Remaining)
 			to = append(to, s)
@@ -124,17 +137,13 @@ func (l Limits) States(to []LimitState) []LimitState {
 func (l Limits) String() string { return fmt.Sprintf("%+v", l.States(nil)) }
 
 // state is what remained of a counter, and how long until that was whole again.
-func (l Limits) state(r *rate, f figure, elapsed int64) (remaining int64, reset time.Duration) {
-	if r.how != byBucket {
-		c := counter{level: f.level, held: f.rest}
-		if r.Window.Fixed() {
-			reset = l.ends.until(r.Window, l.at)
-		}
-		return c.free(r), reset
+func (l *Limits) state(r rate, c counter, elapsed int64) (remaining int64, reset time.Duration) {
+	if r.how == byBucket {
+		c.refill(&r, uint64(elapsed))
+		return c.level, c.refillTime(&r, r.Amount)
 	}
-	c := counter{level: f.level, part: f.rest}
-	if elapsed > 0 {
-		c.refill(r, uint64(elapsed))
+	if r.Window.Fixed() {
+		reset = l.ends.until(r.Window, l.at)
 	}
-	return c.level, c.refillTime(r, r.Amount)
+	return c.free(&r), reset
 }

@@ -19,7 +19,7 @@ type Reservation struct {
 	// What is seldom looked at, and not put right by reset.
 	most    Amounts                     // what an attempt can use at most, as of the last Bound
 	charged Amounts                     // by Post, of attempts that have ended, if there was one
-	clamped [MaxClaims][numGauges]int64 // what is held of gauges whose limit is less than needed
+	lesser  [MaxClaims][numGauges]int64 // what is held of gauges where that is not need
 }
 
 // parties are what of a reservation begins anew with every request.
@@ -27,8 +27,8 @@ type parties struct {
 	accounts [MaxClaims]*Account
 	would    *Refusal         // by the shadows; nil if all fitted
 	need     [numGauges]int64 // of gauges, while they are held
-	takes    [numGauges]uint8 // bit i: accounts[i] has given need of it
-	clamps   [numGauges]uint8 // bit i: accounts[i] has given less: see clamped
+	whole    uint8            // bit i: accounts[i] has given need
+	less     uint8            // bit i: it has given less, as its limits are, or it has but one: see lesser
 	claims   uint8            // how many of accounts there are
 	shadow   uint8            // bit i: accounts[i] lets in what does not fit
 	state    state            // see Open and Expired
@@ -180,22 +180,20 @@ func (b *Book) takeAll(r *Reservation, of *asks, leftOut uint8) bool {
 // taken.
 func (a *Account) take(held []hold, of *asks) bool {
 	t := a.terms
-	for g, most := range t.gauges {
-		if most > 0 && most < of[dimensionOf(g)].least {
-			return false
-		}
+	if t.never(of) {
+		return false
 	}
-	taken := takeFrom(t.rates[:t.spans], a.counters, held, of)
+	taken := a.takeBuckets(held, of)
 	if taken == t.spans {
-		for ; taken < len(t.rates); taken++ {
-			l := &t.rates[taken]
-			d := l.Dimension % sluice.NumDimensions
-			c, n := &a.counters[l.at], holdOf(l, of[d].need)
-			if l.Amount > 0 && (l.Amount < of[d].least || !c.fits(l, n)) {
+		for rates := t.rates; taken < len(rates); taken++ {
+			l := &rates[taken]
+			o, c := &of[l.Dimension%sluice.NumDimensions], &a.counters[l.at]
+			n := holdOf(l, o.need)
+			if l.Amount > 0 && (l.Amount < o.least || !c.fits(l, n)) {
 				break
 			}
 			held[l.at] = hold{n, c.take(l, n)}
-			c.over += max(0, of[d].most-n)
+			c.over += max(0, o.most-n)
 		}
 	}
 	if taken < len(t.rates) {
@@ -203,6 +201,12 @@ func (a *Account) take(held []hold, of *asks) bool {
 		return false
 	}
 	return true
+}
+
+// never reports whether a gauge can never admit a request.
+func (t *terms) never(of *asks) bool {
+	first, second := t.gauges[0], t.gauges[1]
+	return first > 0 && first < of[dimensionOf(0)].least || second > 0 && second < of[dimensionOf(1)].least
 }
 
 // giveUp takes back what take has taken for some rates of an account.
@@ -265,9 +269,7 @@ func (r *Reservation) reach() {
 // nothing. It returns nil, or the first account whose gauge is too full.
 // REQUIRES: r is open and holds no gauges.
 func (b *Book) TakeGauges(r *Reservation, need Amounts) (blocked *Account) {
-	for g := range r.need {
-		r.need[g] = max(0, need[dimensionOf(g)])
-	}
+	r.need = [numGauges]int64{max(0, need[dimensionOf(0)]), max(0, need[dimensionOf(1)])}
 	out := r.shadow
 	if r.would == nil { // else a shadow would have refused it already
 		out = 0
@@ -276,7 +278,9 @@ func (b *Book) TakeGauges(r *Reservation, need Amounts) (blocked *Account) {
 		if out>>n&1 != 0 {
 			continue
 		}
-		if !a.runs(&r.need) {
+		most := &a.terms.gauges
+		first, second := min(r.need[0], most[0]), min(r.need[1], most[1])
+		if first > 0 && most[0]-a.held[0] < first || second > 0 && most[1]-a.held[1] < second {
 			if !r.isShadow(n) {
 				b.ReturnGauges(r)
 				return a
@@ -285,39 +289,31 @@ func (b *Book) TakeGauges(r *Reservation, need Amounts) (blocked *Account) {
 				r.would = b.tooFull(b.base.Add(time.Duration(b.tick)), a, &need)
 			}
 		}
-		for g, most := range a.terms.gauges {
-			switch h := r.need[g]; {
-			case h <= most:
-				a.held[g] += h
-				r.takes[g] |= 1 << n
-			case most > 0:
-				a.held[g] += most
-				r.clamps[g] |= 1 << n
-				r.clamped[n][g] = most
-			}
+		a.held[0] += first
+		a.held[1] += second
+		if first == r.need[0] && second == r.need[1] {
+			r.whole |= 1 << n
+		} else if first|second != 0 {
+			r.less |= 1 << n
+			r.lesser[n] = [numGauges]int64{first, second}
 		}
 	}
 	return nil
 }
 
-// runs reports whether the account's gauges have room for a request.
-func (a *Account) runs(need *[numGauges]int64) bool {
-	return a.fits(0, need[0]) && a.fits(1, need[1])
-}
-
 // ReturnGauges gives concurrency and KV tokens back: the attempt has ended.
 func (b *Book) ReturnGauges(r *Reservation) {
-	for g, need := range r.need {
-		for n, a := range r.Accounts() {
-			switch {
-			case r.takes[g]>>n&1 != 0:
-				a.held[g] -= need
-			case r.clamps[g]>>n&1 != 0:
-				a.held[g] -= r.clamped[n][g]
-			}
+	for n, a := range r.Accounts() {
+		switch bit := uint8(1) << n; {
+		case r.whole&bit != 0:
+			a.held[0] -= r.need[0]
+			a.held[1] -= r.need[1]
+		case r.less&bit != 0:
+			a.held[0] -= r.lesser[n][0]
+			a.held[1] -= r.lesser[n][1]
 		}
-		r.takes[g], r.clamps[g] = 0, 0
 	}
+	r.whole, r.less = 0, 0
 }
 
 // TopUp raises the holds on tokens and spend to need, all or nothing, before a
