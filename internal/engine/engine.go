@@ -45,9 +45,10 @@ type Config struct {
 // Engine is the state machine. It is not safe for concurrent use: admit guards
 // it with one mutex.
 type Engine struct {
-	opts  Options
-	table *route.Table
-	book  *quota.Book
+	opts    Options
+	table   *route.Table
+	edition uint32 // of the table: it changes when that does
+	book    *quota.Book
 
 	retries route.Retries
 

@@ -36,6 +36,7 @@ func (e *Engine) Swap(now time.Time, plan *Plan) {
 	now = e.tick(now)
 	gone := e.queues
 	e.table = plan.table
+	e.edition++
 	e.retries.Configure(plan.table.Retries)
 	e.pools = make([]*pool, 0, len(plan.pools))
 	for _, pl := range e.places {

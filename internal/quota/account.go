@@ -72,15 +72,15 @@ type Account struct {
 	counters []counter        // of rates and budgets: one for each of the terms' rates
 	owner    Owner
 	more     *particulars
+	last     *visit // of a key
+	born     int64  // tick of a run's first request
 }
 
 // particulars are what of an account is seldom looked at.
 type particulars struct {
-	peers  [MaxClaims]*Account // of a key: those that its last request claimed beside it
-	limits []sluice.Limit      // as configured; the caller's slice
-	asked  []sluice.Limit      // of a run: the tightest that its requests have asked for
-	born   int64               // tick of a run's first request
-	used   int64               // tick of a run's last request
+	limits []sluice.Limit // as configured; the caller's slice
+	asked  []sluice.Limit // of a run: the tightest that its requests have asked for
+	used   int64          // tick of a run's last request
 }
 
 const numGauges = 2
@@ -131,7 +131,7 @@ func newAccount(o Owner, counters int, tick int64) (a *Account) {
 		a, m.counters, m.more = &m.Account, m.c[:0], &m.p
 	}
 	a.owner, a.at, a.terms = o, tick, unlimited
-	a.more.born, a.more.used = tick, tick
+	a.born, a.more.used = tick, tick
 	return a
 }
 
@@ -145,11 +145,8 @@ func rates(limits []sluice.Limit) (n int) {
 	return n
 }
 
-// gone is the scope of an account that is in no book any more.
-const gone = sluice.Scope(sluice.NumScopes)
-
-// forget makes it the account of nobody: what remembers it will not find itself in it.
-func (a *Account) forget() { a.owner, a.more.peers = Owner{Scope: gone}, [MaxClaims]*Account{} }
+// forget makes it the account of nobody: what remembers it finds other terms.
+func (a *Account) forget() { a.terms, a.last = unlimited, nil }
 
 // Owner is whose account it is.
 func (a *Account) Owner() Owner { return a.owner }
@@ -164,7 +161,7 @@ var ofRun = [...]sluice.Dimension{sluice.Requests, sluice.InputTokens, sluice.Ou
 // been refreshed.
 func (b *Book) configure(a *Account, c *Claim) {
 	more := a.more
-	more.limits = c.Limits
+	more.limits, a.last = c.Limits, nil
 	a.ask(c.Asked)
 	rows := append(make([]sluice.Limit, 0, max(len(a.terms.rows), len(c.Limits))), a.terms.rows...)
 	if a.owner.Scope == sluice.ScopeRun {
@@ -298,7 +295,7 @@ func (a *Account) roll(tick int64, cal *calendar) {
 			c.roll(cal.window[l.Window])
 		}
 		if l.how == byRunTime {
-			c.level = max(tick-a.more.born, 0)
+			c.level = max(tick-a.born, 0)
 		}
 	}
 	a.turn = cal.turn

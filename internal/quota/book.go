@@ -47,6 +47,7 @@ type Book struct {
 	calendar calendar
 	terms    map[*sluice.Limit]*terms // of policies, by their first limits
 
+	made         uint64         // accounts, ever
 	labelled     int            // accounts that callers name
 	labelledOf   map[string]int // of each tenant that has any
 	most, mostOf int            // their bounds
@@ -86,25 +87,14 @@ func (b *Book) Open(now time.Time, r *Reservation, claims []Claim) (changed bool
 	b.advance(now)
 	r.reset()
 	r.state = open
-	var peers *[MaxClaims]*Account
 	for i := range claims {
 		c := &claims[i]
-		a := b.peer(peers, i, c)
+		a, differs := b.find(c)
+		changed = changed || differs
 		if a == nil {
-			var differs bool
-			a, differs = b.find(c)
-			changed = changed || differs
-			if a == nil {
-				continue
-			}
-			if peers != nil {
-				peers[i] = a
-			}
+			continue
 		}
-		switch {
-		case a.owner.Scope == sluice.ScopeKey && i == 0:
-			peers = &a.more.peers
-		case a.owner.Scope == sluice.ScopeRun:
+		if a.owner.Scope == sluice.ScopeRun {
 			a.more.used = b.tick
 		}
 		a.refs++
@@ -115,19 +105,6 @@ func (b *Book) Open(now time.Time, r *Reservation, claims []Claim) (changed bool
 		r.claims++
 	}
 	return changed
-}
-
-// peer is the account of a key's i-th claim, if it is the one of the key's last
-// request and nothing about it has changed: most requests of a key claim the same
-// accounts, and a look-up costs more than all else that is done with one.
-func (b *Book) peer(peers *[MaxClaims]*Account, i int, c *Claim) *Account {
-	if peers == nil {
-		return nil
-	}
-	if a := peers[i]; a != nil && a.owner == c.Owner && a.configured(c) {
-		return a
-	}
-	return nil
 }
 
 // find returns a claim's account, nil if it has no limits and never had. A
@@ -162,6 +139,7 @@ func (b *Book) create(o Owner, counters int) *Account {
 			return a
 		}
 	}
+	b.made++
 	a := newAccount(o, counters, b.tick)
 	b.accounts.Add(a)
 	b.order = append(b.order, a)
@@ -253,10 +231,10 @@ func (b *Book) Seed(now, at time.Time, o Owner, l sluice.Limit) {
 
 // began notes that a run had a request at a tick.
 func (a *Account) began(tick int64) {
-	if a.owner.Scope != sluice.ScopeRun || tick >= a.more.born {
+	if a.owner.Scope != sluice.ScopeRun || tick >= a.born {
 		return
 	}
-	a.more.born, a.turn = tick, neverLooked
+	a.born, a.turn = tick, neverLooked
 }
 
 // windowOf is the mark of a hold that was taken at a moment.
