@@ -244,7 +244,11 @@ func (e *Engine) firstOffers(r *request, m *route.Model, joined *pool) []*price.
 		return nil
 	}
 	for _, id := range r.first(m) {
-		e.rows = e.byID[id].offers(r, e.rows)
+		p := joined.base() // most often
+		if p.id != id {
+			p = e.byID[id]
+		}
+		e.rows = p.offers(r, e.rows)
 	}
 	if m.IsFallback(joined.id) {
 		e.rows = joined.offers(r, e.rows)

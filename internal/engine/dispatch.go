@@ -214,7 +214,7 @@ func (e *Engine) begin(now time.Time, r *request, i int) {
 
 // grant tells of a place.
 func (e *Engine) grant(now time.Time, r *request) {
-	out, p := &e.answers, r.pool
+	out, p := e.answers, r.pool
 	candidates, would := e.candidates(now, r), e.would(now, r)
 	out.grants = append(out.grants, Grant{})
 	g := &out.grants[len(out.grants)-1] // filled where it is: it is long

@@ -195,6 +195,10 @@
 //	dispatch   the request, its neighbours in the queue's lists, its line, the heads of the same accounts and what Grant.Limits tells of their counters
 //	end        the slot of the request; the rest was looked at when it was dispatched
 //
+// A request that waits is laid out for that: what its turn looks at lies together, in the
+// lines that arrival fills; what it takes of a place comes with the place, what follows
+// from its work is not kept, and what few requests have is kept apart.
+//
 // With ten thousand tenants the accounts of project, tenant and tenant × model are cold
 // too, which is what makes the second row of the benchmark dearer. So what decides is
 // kept small and together: see quota on accounts, and byname on look-ups. Of an

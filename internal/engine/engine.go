@@ -89,8 +89,8 @@ type Engine struct {
 	numbers uint64         // that were given to requests
 	takens  []*route.Taken // spare
 	figures []route.Figure // scratch, of pools
-	answers answers        // what the next Advance returns
-	told    answers        // what the last one returned
+	answers *answers       // what the next Advance returns
+	told    *answers       // what the last one returned
 	rows    []*price.Row   // scratch
 	claims  [quota.MaxClaims]quota.Claim
 }
@@ -115,6 +115,9 @@ func New(c Config) *Engine {
 		states: make(states),
 		byID:   make(map[sluice.PoolID]*pool),
 		places: make(map[sluice.BackendID]*route.Place),
+
+		answers: &answers{},
+		told:    &answers{},
 	}
 	p, err := e.Prepare(c.Table)
 	if err != nil {
