@@ -289,8 +289,7 @@ func (e *Engine) push(r *request, p *pool) {
 func (r *request) weigh(p *pool) {
 	w, need := &r.call.Work, r.needOfPlace()
 	r.item.Backends = p.set(r)
-	kv, prefill := p.most(&r.item.Backends)
-	r.item.Need = sched.Amounts{sched.Slots: 1, sched.KV: min(int64(need.KV), kv), sched.Prefill: min(int64(need.Prefill), prefill)}
+	r.item.Need = p.group(&r.item.Backends).need(&need)
 	in, out := max(0, w.Input-w.CachedInput), min(w.Output, r.bound)
 	r.item.Cost, r.item.Upfront = p.cost(in, out), p.cost(in, out/upfront)
 }

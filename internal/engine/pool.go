@@ -37,6 +37,7 @@ type pool struct {
 	version uint64         // of its places: each table may bring others
 	fit     fit
 	usual   usual         // what serves most of its requests
+	alike   group         // of what was asked for last
 	meter   *demand.Meter // of what it is asked for; of guests, nil
 	grade   *grade        // its ladder; nil if that is off
 
@@ -115,7 +116,9 @@ func (p *pool) eligible(r *request) *sched.Set {
 // judge fills left with a word for every place: may it serve r now?
 func (p *pool) judge(now time.Time, r *request) []route.Left {
 	need, queued := r.needOfPlace(), p == r.pool && r.call.Shadow == nil
-	p.left = p.left[:0]
+	if len(p.left) != len(p.places) {
+		p.left = make([]route.Left, len(p.places))
+	}
 	for i, pl := range p.places {
 		var left route.Left
 		if queued && r.item.Backends.Has(i) { // it may, as was found when it was weighed
@@ -126,7 +129,7 @@ func (p *pool) judge(now time.Time, r *request) []route.Left {
 		if r.attempt > 0 && left == route.Chosen && p.retries.AllowsOn(now, pl) != route.Allowed {
 			left = route.LeftRetries
 		}
-		p.left = append(p.left, left)
+		p.left[i] = left
 	}
 	return p.left
 }
@@ -281,8 +284,11 @@ func (p *pool) position(r *request, wait time.Duration) int {
 func (p *pool) set(r *request) sched.Set {
 	may := p.eligible(r)
 	s := *may
+	if g := p.group(may); r.attempt == 0 && len(g.rows) == 1 && r.covers(g.rows[0]) {
+		return s
+	}
 	for i, pl := range p.places {
-		if may.Has(i) && (!r.covers(pl.Backend) && r.dearer(pl.Backend) || r.attempt > 0 && p.retries.AllowsOn(r.item.Since, pl) != route.Allowed) {
+		if may.Has(i) && (r.dearer(pl.Backend) || r.attempt > 0 && p.retries.AllowsOn(r.item.Since, pl) != route.Allowed) {
 			s.Drop(i)
 		}
 	}
@@ -291,16 +297,10 @@ func (p *pool) set(r *request) sched.Set {
 
 // offers appends what the pool's backends would bill r at, each row once.
 func (p *pool) offers(r *request, to []*price.Row) []*price.Row {
-	may := p.eligible(r)
-	for i, pl := range p.places {
-		if !may.Has(i) {
-			continue
+	for _, row := range p.group(p.eligible(r)).rows {
+		if !slices.Contains(to, row) {
+			to = append(to, row)
 		}
-		row := pl.Backend.Row()
-		if n := len(to); n > 0 && to[n-1] == row || slices.Contains(to, row) {
-			continue
-		}
-		to = append(to, row)
 	}
 	return to
 }

@@ -327,13 +327,13 @@ func (r *request) price(row *price.Row, bound sluice.Tokens) sluice.Nano {
 	return row.SoftHold(r.work(bound))
 }
 
-// covers reports whether what the request holds of spend is for the backend's own prices.
-func (r *request) covers(b *route.Backend) bool { return r.covered != nil && r.covered == b.Row() }
+// covers reports whether what the request holds of spend is for the prices of a row.
+func (r *request) covers(row *price.Row) bool { return row != nil && row == r.covered }
 
 // dearer reports whether a backend costs more than the request holds, since a
 // table with other prices came into force.
 func (r *request) dearer(b *route.Backend) bool {
-	if r.covers(b) {
+	if r.covers(b.Row()) {
 		return false
 	}
 	bound := r.spendBound(r.bound)

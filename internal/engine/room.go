@@ -76,6 +76,9 @@ func (m *room) Most(set *sched.Set, first bool) (most sched.Amounts) {
 		most[sched.KV] = max(most[sched.KV], m.memory(pl))
 		most[sched.Prefill] = max(most[sched.Prefill], m.prefill(pl))
 	}
+	if m.p.host == nil {
+		return most
+	}
 	for d := range most {
 		if m.all[d] > 0 {
 			most[d] = min(most[d], m.free[d])
@@ -128,7 +131,7 @@ func free(all, used int64) int64 {
 
 // Fits reports whether one backend can start the item now.
 func (m *room) Fits(it *sched.Item, first bool) bool {
-	if !fitsIn(it.Need, m.all, m.free) {
+	if m.p.host != nil && !fitsIn(it.Need, m.all, m.free) {
 		return false
 	}
 	need := it.Value.(*request).needOfPlace()
@@ -173,24 +176,4 @@ func (p *pool) keeps() *route.Place {
 		return nil
 	}
 	return p.kept
-}
-
-// most is the most memory and prefill that any backend of a set has. A request that
-// needs more has one to itself, which is all that it takes of the pool.
-func (p *pool) most(set *sched.Set) (kv, prefill int64) {
-	for i, pl := range p.places {
-		if set.Has(i) {
-			c := &pl.Backend.Capacity
-			kv, prefill = max(kv, whole(int64(c.KVTokens))), max(prefill, whole(int64(c.PrefillTokens)))
-		}
-	}
-	return kv, prefill
-}
-
-// whole is a capacity, of which 0 is no bound.
-func whole(n int64) int64 {
-	if n == 0 {
-		return math.MaxInt64
-	}
-	return n
 }

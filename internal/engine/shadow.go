@@ -52,8 +52,7 @@ func (e *Engine) admitCopy(now time.Time, r *request) route.Skip {
 	}
 	r.item.Backends = *p.eligible(r)
 	need := r.needOfPlace()
-	kv, prefill := p.most(&r.item.Backends)
-	r.item.Need = sched.Amounts{sched.Slots: 1, sched.KV: min(int64(need.KV), kv), sched.Prefill: min(int64(need.Prefill), prefill)}
+	r.item.Need = p.group(&r.item.Backends).need(&need)
 	if wanted := p.wanted(); !wanted.Empty() || p.queue.Gathering() != nil {
 		return route.SkipWaiting
 	}

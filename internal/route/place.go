@@ -268,7 +268,7 @@ func (p *Place) admits(now time.Time, n Need) Left {
 // KVUsed is the memory in use: what we reckon, or what the engine told of late if
 // that is more, since others may use it too.
 func (p *Place) KVUsed(now time.Time) sluice.Tokens {
-	if p.load.At.IsZero() {
+	if p.steady() {
 		return p.kv
 	}
 	return p.toldKV(now)

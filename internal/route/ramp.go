@@ -7,24 +7,27 @@ import "time"
 // another can serve. It returns the index of a place that is due its probe, which
 // is to get the request: -1 if there is none.
 func Ease(now time.Time, places []*Place, left []Left) (probe int) {
+	apart := false
+	for i, p := range places {
+		apart = apart || left[i] == Chosen && (p.rejoin || !p.steady())
+	}
+	if !apart { // most often
+		return -1
+	}
 	var least uint64
-	some, eased := false, false
+	some := false
 	for i, p := range places {
 		if left[i] != Chosen {
 			continue
 		}
-		if !p.steady() {
-			if p.Health.due(now) {
-				return i
-			}
-			eased = eased || p.Health.Share(now) < whole
+		if p.Health.due(now) {
+			return i
 		}
-		eased = eased || p.rejoin
-		if (p.steady() || p.Health.Share(now) >= whole) && !p.rejoin && (!some || p.turn < least) {
+		if p.Health.Share(now) >= whole && !p.rejoin && (!some || p.turn < least) {
 			least, some = p.turn, true
 		}
 	}
-	if !eased || !some {
+	if !some {
 		return -1
 	}
 	for i, p := range places {
