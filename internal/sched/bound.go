@@ -43,8 +43,8 @@ func (q *Queue) Full(it *Item) string {
 // exceed. A tenant of which nothing waits may always add one item.
 func (q *Queue) FullFor(it *Item) string {
 	n, bytes, work := int64(0), int64(0), sluice.Tokens(0)
-	for c := range q.classes {
-		if t := q.tenants.find(tenantID{sluice.Class(c), it.Flow.Tenant}); t != nil {
+	for _, t := range q.tenants.all(it.Flow.Tenant) {
+		if t != nil {
 			n, bytes, work = n+int64(t.waiting), bytes+t.bytes, work+t.work
 		}
 	}

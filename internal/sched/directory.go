@@ -12,8 +12,8 @@ import (
 type directory struct {
 	of    [sluice.NumClasses]byname.Index[sluice.TenantID, tenant, tenantNames]
 	last  sluice.TenantID
-	asked uint8                      // classes in which it was looked for
-	found [sluice.NumClasses]*tenant // of last, of those
+	known bool
+	found [sluice.NumClasses]*tenant // of last, if known
 }
 
 type tenantID struct {
@@ -32,26 +32,32 @@ func (tenantNames) Hash(seed maphash.Seed, id sluice.TenantID) uint64 {
 
 // find is a tenant of a class, nil if nothing of it waits, runs or is owed.
 func (d *directory) find(id tenantID) *tenant {
-	if id.tenant != d.last {
-		d.last, d.asked = id.tenant, 0
+	return d.all(id.tenant)[id.class]
+}
+
+// all is a tenant of all classes, until the next question.
+func (d *directory) all(id sluice.TenantID) *[sluice.NumClasses]*tenant {
+	if !d.known || id != d.last {
+		d.last, d.known = id, true
+		for c := range d.of {
+			if d.found[c] = nil; d.of[c].Len() > 0 {
+				d.found[c] = d.of[c].Find(id)
+			}
+		}
 	}
-	if bit := uint8(1) << id.class; d.asked&bit == 0 {
-		d.asked |= bit
-		d.found[id.class] = d.of[id.class].Find(id.tenant)
-	}
-	return d.found[id.class]
+	return &d.found
 }
 
 // add enters a tenant. REQUIRES: there is none of its name.
 func (d *directory) add(t *tenant) {
 	d.of[t.class.index].Add(t)
-	d.asked = 0
+	d.known = false
 }
 
 // remove strikes a tenant out.
 func (d *directory) remove(t *tenant) {
 	d.of[t.class.index].Remove(t)
-	d.asked = 0
+	d.known = false
 }
 
 // each calls f for all tenants, in no order that matters.

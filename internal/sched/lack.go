@@ -181,7 +181,7 @@ func (q *Queue) Place(it *Item, running int64) (position int, wait time.Duration
 func (q *Queue) place(it *Item, n int, work, running int64) (position int, wait time.Duration) {
 	t := it.tenant
 	c := t.class
-	turn := q.pace.after(q.pace.cost, running)
+	turn := q.pace.turn(running)
 	switch {
 	case q.policy.FIFO:
 		wait = turn + q.pace.after(work, running)

@@ -15,8 +15,8 @@ func (q *Queue) allows(c *class, short bool, d int, n int64) bool {
 	if free >= all {
 		return true
 	}
-	for i := range q.classes {
-		if h := &q.classes[i]; h != c && h.policy.Headroom > 0 {
+	for _, h := range q.reserved {
+		if h != c {
 			free -= max(0, part(all, h.policy.Headroom)-h.used[d])
 		}
 	}
@@ -29,8 +29,9 @@ func (q *Queue) allows(c *class, short bool, d int, n int64) bool {
 // passable reports whether the pool has a part left for the item in every
 // dimension.
 func (q *Queue) passable(it *Item) bool {
+	l := it.line.node.seat.lane
 	for d, n := range it.Need {
-		if !q.allows(it.tenant.class, it.line.id.lane.short, d, n) {
+		if n > 0 && !q.allows(l.class, l.short, d, n) {
 			return false
 		}
 	}

@@ -19,13 +19,13 @@ func (q *Queue) mayPass(it *Item, room Room) bool {
 	if q.ownTurn(it) {
 		return true
 	}
-	inside := q.privileged(it)
 	if q.gathers != nil {
 		return !q.keptBack(it, room)
 	}
 	if b := q.ownHead(it, room); b != nil && q.hold(b, it) {
 		return false
 	}
+	inside := len(q.blocked) > 0 && q.privileged(it)
 	for _, b := range q.blocked {
 		if b == it || !b.Backends.meets(&it.Backends) || inside && b.tenant.class != it.tenant.class {
 			continue

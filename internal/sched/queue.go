@@ -57,6 +57,7 @@ type Queue struct {
 	bounds    Bounds
 	perTenant Bounds
 	classes   [sluice.NumClasses]class
+	reserved  []*class // those with headroom
 	contracts []*contract
 	last      vtime // of classes: where the one that was served last stood
 	counts    Counts
@@ -120,11 +121,15 @@ func NewQueue(p Policy, total, perTenant Bounds) *Queue {
 // not change.
 func (q *Queue) Configure(p Policy, total, perTenant Bounds) {
 	defaults := DefaultClasses()
+	q.reserved = q.reserved[:0]
 	for i := range p.Classes {
 		if p.Classes[i] == (Class{}) {
 			p.Classes[i] = defaults[i]
 		}
-		q.classes[i].policy = p.Classes[i]
+		c := &q.classes[i]
+		if c.policy = p.Classes[i]; c.policy.Headroom > 0 {
+			q.reserved = append(q.reserved, c)
+		}
 	}
 	if total != q.bounds {
 		for i := range q.classes {

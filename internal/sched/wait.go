@@ -34,14 +34,17 @@ func (p *pace) lasts(cost int64) time.Duration {
 	return time.Duration(scale(int64(p.held), max(cost, 1), p.cost))
 }
 
+// turn is after how long a place becomes free in a pool that runs so many; 0 if nothing
+// is known.
+func (p *pace) turn(running int64) time.Duration { return p.held / time.Duration(max(running, 1)) }
+
 // after is how long a pool that runs so many takes to serve work, by Little's
 // law: n attempts at a time of mean work C and mean time S serve n·C ÷ S.
 func (p *pace) after(cost, running int64) time.Duration {
 	if p.held == 0 {
 		return 0
 	}
-	one := int64(p.held) / max(running, 1)
-	return time.Duration(scale(one, max(cost, 0), p.cost))
+	return time.Duration(scale(int64(p.turn(running)), max(cost, 0), p.cost))
 }
 
 // scale is a·b ÷ c, at most what fits, for a, b ≥ 0 and c > 0.
@@ -66,7 +69,7 @@ func (q *Queue) Service() time.Duration { return q.pace.held }
 // serves by [pace.after]; and when every place is taken one becomes free after
 // the n-th part of a mean attempt.
 func (q *Queue) Wait(class sluice.Class, id sluice.TenantID, weight, running int64) time.Duration {
-	turn := q.pace.after(q.pace.cost, running)
+	turn := q.pace.turn(running)
 	if q.policy.FIFO {
 		return turn + q.pace.after(q.classes[0].queued, running)
 	}
@@ -92,14 +95,20 @@ func (q *Queue) Wait(class sluice.Class, id sluice.TenantID, weight, running int
 // behind is how long a class takes to bring all that compete up to a virtual time
 // that is ahead of theirs by lead.
 func (q *Queue) behind(c *class, lead, weights, running int64) time.Duration {
-	ahead := min(scale(lead, weights, 1), c.queued)
+	ahead := c.queued
+	if hi, lo := bits.Mul64(uint64(lead), uint64(weights)); hi == 0 {
+		ahead = int64(min(lo, uint64(ahead)))
+	}
 	shares := c.share()
 	for i := range q.classes {
 		if o := &q.classes[i]; o != c && o.ready > 0 {
 			shares += o.share()
 		}
 	}
-	return q.pace.after(scale(ahead, shares, c.share()), running)
+	if shares != c.share() {
+		ahead = scale(ahead, shares, c.share())
+	}
+	return q.pace.after(ahead, running)
 }
 
 // Drain predicts how long the pool takes to serve all that waits, without may
@@ -135,7 +144,7 @@ func (q *Queue) Position(class sluice.Class, id sluice.TenantID, wait time.Durat
 // turns is how many requests of mean work a pool serves before one that waits so
 // long.
 func (q *Queue) turns(wait time.Duration, running int64) int {
-	one := q.pace.after(q.pace.cost, running)
+	one := q.pace.turn(running)
 	if one == 0 {
 		return 0
 	}
