@@ -135,7 +135,7 @@ func (e *Engine) sweep(now time.Time) {
 		}
 		if r.expires > e.ns {
 			r.check = r.expires
-			e.expiry.Fix(&r.spot, r.check, 0)
+			e.expiry.Fix(&r.spot, r.check)
 			continue
 		}
 		e.expire(now, r)

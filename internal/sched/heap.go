@@ -42,6 +42,9 @@ func (h *Heap[E]) Len() int { return len(h.elems) }
 // Top is the least element. REQUIRES: Len() > 0.
 func (h *Heap[E]) Top() *E { return h.elems[0].spot.of }
 
+// Key is that of the least element. REQUIRES: Len() > 0.
+func (h *Heap[E]) Key() int64 { return int64(h.elems[0].key ^ 1<<63) }
+
 // Push adds an element, ordered by key and, of equal keys, by tie. REQUIRES: its spot
 // is in no heap.
 func (h *Heap[E]) Push(e *E, spot *Spot[E], key int64, tie uint64) {
@@ -64,17 +67,28 @@ func (h *Heap[E]) grow() {
 func biased(key int64) uint64 { return uint64(key) ^ 1<<63 }
 
 // Fix restores the order after the key of an element has changed. REQUIRES: its spot
-// is in this heap, as for Remove.
-func (h *Heap[E]) Fix(spot *Spot[E], key int64, tie uint64) {
-	i, n := int(spot.at-1), entry[E]{biased(key), tie, spot}
-	if h.elems[i] == n {
+// is in this heap, as for what follows.
+func (h *Heap[E]) Fix(spot *Spot[E], key int64) {
+	i := int(spot.at - 1)
+	n := &h.elems[i]
+	if n.key == biased(key) {
 		return
 	}
-	if len(h.elems) == 1 { // as very many are
-		h.elems[0] = n
+	n.key = biased(key)
+	if len(h.elems) > 1 { // very many are alone
+		h.put(i, *n)
+	}
+}
+
+// Replace restores the order after both figures of an element have changed.
+func (h *Heap[E]) Replace(spot *Spot[E], key int64, tie uint64) {
+	n := &h.elems[spot.at-1]
+	n.tie = tie
+	if n.key == biased(key) {
+		h.put(int(spot.at-1), *n)
 		return
 	}
-	h.put(i, n)
+	h.Fix(spot, key)
 }
 
 // Remove takes an element out.
@@ -116,33 +130,33 @@ func (h *Heap[E]) up(i int, n entry[E]) {
 // down places an entry at i or farther from the top.
 func (h *Heap[E]) down(i int, n entry[E]) {
 	for {
-		least := h.least(arity*i + 1)
-		if least < 0 || h.elems[least].less(&n) == 0 {
+		least := arity*i + 1
+		if least >= len(h.elems) {
 			break
 		}
-		h.set(i, h.elems[least])
+		if children := h.elems[least:]; len(children) >= arity {
+			least += leastOf((*[arity]entry[E])(children))
+		} else {
+			for c := least + 1; c < len(h.elems); c++ {
+				if h.elems[c].less(&h.elems[least]) != 0 {
+					least = c
+				}
+			}
+		}
+		e := &h.elems[least]
+		if e.less(&n) == 0 {
+			break
+		}
+		h.set(i, *e)
 		i = least
 	}
 	h.set(i, n)
 }
 
-// least is the least of the children that begin at i, negative if there are none.
-func (h *Heap[E]) least(i int) int {
-	if i+arity <= len(h.elems) {
-		c := h.elems[i : i+arity : i+arity]
-		a, b := c[1].less(&c[0]), 2+c[3].less(&c[2])
-		return i + int(a+(b-a)*c[b].less(&c[a]))
-	}
-	if i >= len(h.elems) {
-		return -1
-	}
-	least := i
-	for i++; i < len(h.elems); i++ {
-		if h.elems[i].less(&h.elems[least]) != 0 {
-			least = i
-		}
-	}
-	return least
+// leastOf is the index of the least of a node's children.
+func leastOf[E any](c *[arity]entry[E]) int {
+	a, b := c[1].less(&c[0]), 2+c[3].less(&c[2])
+	return int(a ^ (a^b)&-c[b%arity].less(&c[a%arity]))
 }
 
 func (h *Heap[E]) set(i int, n entry[E]) {

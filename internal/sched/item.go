@@ -21,39 +21,44 @@ type Flow struct {
 // memory and may use it again once the item has left. Exported fields do not
 // change from Push until it has left.
 type Item struct {
-	Value    any // the driver's own
-	Flow     Flow
+	// What comes first is all that its end asks for.
+
 	Class    sluice.Class
-	Weight   int64         // of its tenant; less than 1 counts as 1
-	Arrived  time.Time     // of the request
-	Since    time.Time     // what it is ordered by within its flow
-	Deadline time.Time     // it leaves by then
-	Bytes    int64         // of its body
-	Work     sluice.Tokens // input and output, what bounds count
-	Cost     int64         // expected work
-	Upfront  int64         // the part of it that its tenant is charged at dispatch
-	Need     Amounts       // of one backend
-	Backends Set
-
-	state itemState
-	order uint64 // of Push, breaks ties
-	since int64  // nanoseconds from the queue's base to Since
-
-	deadline int64 // as since
-	passed   int64 // cost of what has passed it while it did not fit
-	line     *line // while it waits
-
-	tenant   *tenant   // from Push to the end
+	state    itemState
+	charged  int64     // cost so far
 	project  *project  // from Push to the end
 	contract *contract // inside of which it runs, or is to
-	charged  int64     // cost so far
+	Cost     int64     // expected work
+	Need     Amounts   // of one backend
 
-	ahead, after   *Item // in its line
-	older, newer   *Item // in its class, by Arrived
-	before, behind *Item // in its tenant's class, by Push
+	// Then what it is picked by.
 
+	line         *line   // while it waits
+	tenant       *tenant // from Push to the end
+	Upfront      int64   // the part of Cost that its tenant is charged at dispatch
+	passed       int64   // cost of what has passed it while it did not fit
+	since        int64   // nanoseconds from the queue's base to Since
+	order        uint64  // of Push, breaks ties
+	ahead, after *Item   // in its line
+
+	// Then what else changes when a neighbour leaves.
+
+	older, newer        *Item // in its class, by Arrived
+	before, behind      *Item // in its tenant's class, by Push
+	deadline            int64 // as since
 	patience            *patience
-	dueBefore, dueAfter *Item // in it, by Deadline
+	dueBefore, dueAfter *Item // in that, by Deadline
+
+	Backends Set
+	Bytes    int64         // of its body
+	Work     sluice.Tokens // input and output, what bounds count
+	Value    any           // the driver's own
+
+	Flow     Flow
+	Weight   int64     // of its tenant; less than 1 counts as 1
+	Arrived  time.Time // of the request
+	Since    time.Time // what it is ordered by within its flow
+	Deadline time.Time // it leaves by then
 }
 
 type itemState uint8
@@ -88,15 +93,16 @@ func (it *Item) size() int { return bits.Len64(uint64(max(it.Need[KV], 0))) / 2 
 
 // line is the items of one flow, size class and lane, in order.
 type line struct {
-	id         lineID
-	hash       uint64 // of id
-	node       *node
-	head, tail *Item
-	on         any // what it is parked on; nil: ready
 	inNode     Spot[line]
-	byKV       Spot[line]
-	byPrefill  Spot[line]
-	inLot      int
+	head, tail *Item
+	node       *node
+	on         any    // what it is parked on; nil: ready
+	hash       uint64 // of id
+
+	id        lineID
+	inLot     int
+	byKV      Spot[line]
+	byPrefill Spot[line]
 }
 
 // lineID identifies a line.

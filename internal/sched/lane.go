@@ -18,24 +18,24 @@ type lane struct {
 
 // seat is a tenant in a lane.
 type seat struct {
-	tenant *tenant
-	lane   *lane
-	inLane Spot[seat] // unless nothing of it is ready
-	lines  int32
-	next   *seat          // of its tenant
+	inLane Spot[seat]     // unless nothing of it is ready
 	nodes  Heap[node]     // by virtual time
 	aNode  [1]entry[node] // see own
+	lane   *lane
+	tenant *tenant
+	next   *seat // of its tenant
+	lines  int
 }
 
 // node is a project in a seat.
 type node struct {
 	project *project
 	seat    *seat
-	inSeat  Spot[node] // unless nothing of it is ready
-	all     int32      // lines, parked ones too
 	next    *node      // of its project
+	inSeat  Spot[node] // unless nothing of it is ready
 	lines   Heap[line] // by head
 	aLine   [1]entry[line]
+	all     int // lines, parked ones too
 }
 
 // head is the item of the seat that is served next.
@@ -128,6 +128,10 @@ func (q *Queue) enter(l *line) {
 		p.vt = max(p.vt, t.floor())
 	}
 	p.ready++
+	if s.nodes.Len() == 1 { // whose key was of no use while it was alone
+		o := s.nodes.Top()
+		s.nodes.Fix(&o.inSeat, int64(o.project.vt))
+	}
 	s.nodes.Push(n, &n.inSeat, int64(p.vt), p.order)
 	if s.inLane.in() {
 		return
@@ -208,10 +212,10 @@ func (q *Queue) Regroup(set func(*Item) Set) {
 
 // reorder puts a line right whose head has changed while it competes.
 func (l *line) reorder() {
-	l.node.lines.Fix(&l.inNode, l.head.since, l.head.order)
+	l.node.lines.Replace(&l.inNode, l.head.since, l.head.order)
 	if ln := l.node.seat.lane; ln.sized {
-		ln.kv.Fix(&l.byKV, l.head.Need[KV], l.head.order)
-		ln.fill.Fix(&l.byPrefill, l.head.Need[Prefill], l.head.order)
+		ln.kv.Replace(&l.byKV, l.head.Need[KV], l.head.order)
+		ln.fill.Replace(&l.byPrefill, l.head.Need[Prefill], l.head.order)
 	}
 }
 

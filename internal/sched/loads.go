@@ -47,7 +47,7 @@ func (q *Queue) loads(c *class) *Heap[tenant] {
 		if !t.byLoad.in() {
 			l.heap.Push(t, &t.byLoad, -t.load, t.order)
 		} else {
-			l.heap.Fix(&t.byLoad, -t.load, t.order)
+			l.heap.Fix(&t.byLoad, -t.load)
 		}
 		t.changed = -1
 		l.changed[i] = nil

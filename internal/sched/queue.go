@@ -306,9 +306,9 @@ func (q *Queue) Correct(now time.Time, it *Item, cost int64) {
 		return
 	}
 	it.charged = cost
-	span := q.spans.at(now)
-	it.tenant.class.served.add(span, more)
-	it.tenant.served.add(span, more)
+	t, span := it.project.tenant, q.spans.at(now)
+	t.class.served.add(span, more)
+	t.served.add(span, more)
 	if it.contract != nil {
 		it.contract.level -= more
 		return
@@ -339,7 +339,8 @@ func (q *Queue) End(it *Item, held time.Duration) {
 		panic("sched: item does not run")
 	}
 	p := it.project
-	c := it.tenant.class
+	t := p.tenant
+	c := t.class
 	if k := it.contract; k != nil {
 		for d := range it.Need {
 			k.used[d] -= it.Need[d]
@@ -351,7 +352,7 @@ func (q *Queue) End(it *Item, held time.Duration) {
 		}
 	}
 	p.running--
-	it.tenant.running--
+	t.running--
 	c.running--
 	q.pace.ended(held, it.Cost)
 	it.state, it.tenant, it.project, it.contract = away, nil, nil, nil

@@ -74,38 +74,41 @@ func (c *class) before(o *class) bool {
 //
 // Most tenants have one project and requests for one set of backends, so the first
 // project and the first seat are part of it: what a decision looks at of a tenant, which
-// is none that was looked at lately, lies together.
+// is none that was looked at lately, lies together, and in the order in which a charge
+// does.
 type tenant struct {
 	standing
-	project project
-	seat    seat
-}
-
-// standing is what of a tenant begins anew when its memory is used again.
-type standing struct {
-	id       sluice.TenantID
-	class    *class
-	weight   int64
-	vt       vtime
-	order    uint64
-	last     vtime // of its projects
-	contract *contract
-
-	seats            *seat
-	projects         *project
-	waiting, running int32
-	ready            int32 // seats that are in a heap: the tenant competes
-	changed          int32 // its place among those whose load has
-	bytes            int64
-	work             sluice.Tokens
-	queued           int64
-
-	served meter
-	counts Counts
+	seat    seat    // the first, if it has a lane
+	project project // the first, if it has a tenant
 
 	oldest, newest *Item // of what waits, by Push
-	byIdle, byLoad Spot[tenant]
-	load           int64 // how much of the queue it fills, in millionths, ÷ weight, when that was last asked
+	byIdle         Spot[tenant]
+	byLoad         Spot[tenant]
+}
+
+// standing is what of a tenant begins anew when its memory is used again; the rest has
+// ended with it. Corrections and ends ask for what comes first alone.
+type standing struct {
+	class            *class
+	weight           int64
+	vt               vtime
+	seats            *seat
+	waiting, running int32
+	served           meter
+
+	id       sluice.TenantID
+	last     vtime // of its projects
+	order    uint64
+	contract *contract
+	projects *project
+	ready    int32 // seats that are in a heap: the tenant competes
+	changed  int32 // its place among those whose load has
+	load     int64 // how much of the queue it fills, in millionths, ÷ weight, when that was last asked
+
+	bytes  int64
+	work   sluice.Tokens
+	queued int64
+	counts Counts
 }
 
 // project is one project's requests within a tenant and class.
@@ -114,12 +117,12 @@ type project struct {
 	tenant           *tenant
 	nodes            *node
 	waiting, running int32
-	ready            int32 // nodes that are in a heap
 
+	ready int // nodes that are in a heap
 	order uint64
 	id    sluice.ProjectID
 	next  *project // of its tenant
-	node  node     // the first
+	node  node     // the first, if it has a seat
 }
 
 // floor is where a project starts that becomes active.
@@ -151,15 +154,24 @@ func (q *Queue) charge(p *project, cost int64) {
 	c := t.class
 	c.vt += stretch(cost, c.share())
 	p.vt += stretch(cost, 1)
-	for n := p.nodes; n != nil; n = n.next {
-		if n.inSeat.in() {
-			n.seat.nodes.Fix(&n.inSeat, int64(p.vt), p.order)
-		}
-	}
 	t.vt += stretch(cost, t.weight)
 	for s := t.seats; s != nil; s = s.next {
-		if s.inLane.in() {
-			s.lane.seats.Fix(&s.inLane, int64(t.vt), t.order)
+		if !s.inLane.in() {
+			continue
+		}
+		if s.nodes.Len() > 1 { // else the project is alone: see enter
+			s.reorder(p)
+		}
+		s.lane.seats.Fix(&s.inLane, int64(t.vt))
+	}
+}
+
+// reorder puts a project right whose virtual time has changed, if anything of it in the
+// seat is ready.
+func (s *seat) reorder(p *project) {
+	for n := p.nodes; n != nil; n = n.next {
+		if n.seat == s && n.inSeat.in() {
+			s.nodes.Fix(&n.inSeat, int64(p.vt))
 		}
 	}
 }
