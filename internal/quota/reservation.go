@@ -144,6 +144,7 @@ func (b *Book) Reserve(now time.Time, r *Reservation, need, least Amounts) *Refu
 	}
 	r.bound = r.most
 	r.reach()
+	b.fetched = r.fetch()
 	if b.takeAll(r, &of, 0) {
 		return nil
 	}
@@ -263,6 +264,18 @@ func (r *Reservation) reach() {
 		n += len(a.counters)
 	}
 	r.holds = slices.Grow(r.holds, n)
+}
+
+// fetch reads of every counter that a request is about to work on, so that they come
+// from memory together: one would wait for the other, if each was read when its turn
+// comes. What it returns is good for nothing but to be kept, else nothing would be read.
+func (r *Reservation) fetch() (mix int64) {
+	for _, a := range r.Accounts() {
+		for i := range a.counters {
+			mix ^= a.counters[i].level
+		}
+	}
+	return mix
 }
 
 // TakeGauges takes concurrency and KV tokens from every account, all or
