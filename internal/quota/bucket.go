@@ -6,10 +6,11 @@ import (
 	"sluice"
 )
 
-// Most counters are buckets, and a request goes over all of those of its accounts four
-// times: they refill when it arrives and when it ends, it takes of them, and gives back.
-// These are the loops that do so. They call nothing, so that all that they work with
-// stays in registers; where a bucket needs more than most do, they stop at it.
+// A request goes over all counters of its accounts four times: they are brought up to
+// date when it arrives and when it ends, it takes of them, and gives back. These are the
+// loops that do so for buckets, which most are, and for spans. They call nothing, so that
+// all that they work with stays in registers; where a counter needs more than most do,
+// they stop at it.
 
 // fill brings the buckets to the brim that have had the time for it, up to the first
 // that has not, where it stops. See [counter.refill].
@@ -37,10 +38,11 @@ type ask struct{ need, least, most int64 }
 // asks are those of a request.
 type asks [sluice.NumDimensions]ask
 
-// takeBuckets takes from the buckets what a request asks, at most their limits, and notes
-// it in held, up to the first that has no room for it now or ever, where it stops.
-func (a *Account) takeBuckets(held []hold, of *asks) int {
-	buckets, counters := a.terms.rates[:a.terms.spans], a.counters[:len(held)]
+// takeUsual takes from buckets and spans what a request asks, at most their limits, and
+// notes it in held, up to the first that has no room for it now or ever, where it stops.
+func (a *Account) takeUsual(held []hold, of *asks) int {
+	t, counters := a.terms, a.counters[:len(held)]
+	buckets, rates := t.rates[:t.spans], t.rates[:t.others]
 	for i := range buckets {
 		l := &buckets[i]
 		at := int(l.at)
@@ -55,14 +57,27 @@ func (a *Account) takeBuckets(held []hold, of *asks) int {
 		c.over += max(0, o.most-n)
 		held[at].amount, held[at].mark = n, c.overflow
 	}
-	return len(buckets)
+	for i := len(buckets); i < len(rates); i++ {
+		l := &rates[i]
+		at := int(l.at)
+		o, c := &of[l.Dimension%sluice.NumDimensions], &counters[at]
+		n := min(o.need, l.Amount)
+		if n > 0 && n > add(l.Amount, -add(c.level, c.held)) || o.least > l.Amount && l.Amount > 0 {
+			return i
+		}
+		c.held += n
+		c.over += max(0, o.most-n)
+		held[at].amount, held[at].mark = n, c.part>>32
+	}
+	return len(rates)
 }
 
-// settleBuckets charges the buckets what was used of a hold, and gives the rest back: see
-// [counter.giveBack]. What has become limited since has no hold; a shadow that had no room
-// has an untaken one.
-func (a *Account) settleBuckets(held []hold, used, bound *Amounts) {
-	buckets, counters := a.terms.rates[:a.terms.spans], a.counters[:len(held)]
+// settleUsual charges buckets and spans what was used of a hold, and gives the rest back:
+// see [counter.settle]. What has become limited since has no hold; a shadow that had no
+// room has an untaken one.
+func (a *Account) settleUsual(held []hold, used, bound *Amounts) {
+	t, counters := a.terms, a.counters[:len(held)]
+	buckets, spans := t.rates[:t.spans], t.rates[t.spans:t.others]
 	for i := range buckets {
 		l := &buckets[i]
 		at := int(l.at)
@@ -81,5 +96,23 @@ func (a *Account) settleBuckets(held []hold, used, bound *Amounts) {
 			level = most(-1)
 		}
 		c.level = level
+	}
+	for i := range spans {
+		l := &spans[i]
+		at := int(l.at)
+		if at >= len(held) {
+			continue
+		}
+		d := l.Dimension % sluice.NumDimensions
+		c, n := &counters[at], held[at].amount
+		c.over -= max(0, bound[d]-n)
+		switch current, before := c.windows(); held[at].mark {
+		case current:
+			c.held -= n
+			c.level = add(c.level, used[d])
+		case before:
+			c.overflow -= n
+			c.returnable = add(c.returnable, used[d])
+		}
 	}
 }

@@ -49,10 +49,10 @@ func (b *Book) finish(now time.Time, r *Reservation, actual *Amounts) {
 // settle charges what was used, less what was posted, to the account's counters. It is
 // [Reservation.each] written out: every request ends here.
 func (a *Account) settle(held []hold, used, bound *Amounts) {
-	a.settleBuckets(held, used, bound)
-	rates := a.terms.rates[a.terms.spans:]
-	for i := range rates {
-		l := &rates[i]
+	a.settleUsual(held, used, bound)
+	others := a.terms.rates[a.terms.others:]
+	for i := range others {
+		l := &others[i]
 		if at := int(l.at); at < len(held) && held[at].mark != untaken {
 			d := l.Dimension % sluice.NumDimensions
 			c, n := &a.counters[at], held[at].amount

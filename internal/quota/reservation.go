@@ -184,24 +184,34 @@ func (a *Account) take(held []hold, of *asks) bool {
 	if t.never(of) {
 		return false
 	}
-	taken := a.takeBuckets(held, of)
-	if taken == t.spans {
-		for rates := t.rates; taken < len(rates); taken++ {
-			l := &rates[taken]
-			o, c := &of[l.Dimension%sluice.NumDimensions], &a.counters[l.at]
-			n := holdOf(l, o.need)
-			if l.Amount > 0 && (l.Amount < o.least || !c.fits(l, n)) {
-				break
-			}
-			held[l.at] = hold{n, c.take(l, n)}
-			c.over += max(0, o.most-n)
-		}
+	taken := a.takeUsual(held, of)
+	if taken == len(t.rates) {
+		return true
+	}
+	if taken == t.others {
+		taken += a.takeOthers(held, of)
 	}
 	if taken < len(t.rates) {
 		a.giveUp(t.rates[:taken], held, of)
 		return false
 	}
 	return true
+}
+
+// takeOthers is takeUsual of the others.
+func (a *Account) takeOthers(held []hold, of *asks) int {
+	others := a.terms.rates[a.terms.others:]
+	for i := range others {
+		l := &others[i]
+		o, c := &of[l.Dimension], &a.counters[l.at]
+		n := holdOf(l, o.need)
+		if l.Amount > 0 && (l.Amount < o.least || !c.fits(l, n)) {
+			return i
+		}
+		held[l.at] = hold{n, c.take(l, n)}
+		c.over += max(0, o.most-n)
+	}
+	return len(others)
 }
 
 // never reports whether a gauge can never admit a request.
