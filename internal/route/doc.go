@@ -196,6 +196,12 @@
 // [Place.Give] puts that right, and more than was held is a debt. [Place.RoomAt]
 // tells when they have room again: a driver wakes then.
 //
+// Most often nothing but that has a say: the breaker is closed and has no ramp, no
+// operator, domain, credential or rate is in the way, the slots are fixed and nobody else
+// tells anything. A place knows whether that is so until something of it changes, and is
+// then asked by comparing what it runs with what it holds, whatever the time
+// (TestSteadyAnswersTheSame).
+//
 // What others tell is a hint with an age, and only lowers ([Place.Hint] of a
 // provider's headers, [Place.Loaded] of an engine's metrics): the level of a bucket
 // to what the provider says is left, refilled since the request was sent; an
