@@ -220,7 +220,7 @@ func capacities(t *route.Table) map[sluice.BackendID]route.Capacity {
 
 // need is what a request takes of a backend; what is larger than it runs alone.
 func need(q *Request, c route.Capacity) route.Capacity {
-	n := route.NeedOf(q.Work)
+	n := route.NeedOf(q.Work.Input, q.Work.CachedInput, q.Work.OutputHold)
 	if c.KVTokens > 0 {
 		n.KV = min(n.KV, c.KVTokens)
 	}
