@@ -103,6 +103,7 @@ type line struct {
 	inLot     int
 	byKV      Spot[line]
 	byPrefill Spot[line]
+	_         [32]byte
 }
 
 // lineID identifies a line.
