@@ -121,47 +121,39 @@ func (h *Heap[E]) up(i int, n entry[E]) {
 		if n.less(&h.elems[parent]) == 0 {
 			break
 		}
-		h.set(i, h.elems[parent])
+		e := h.elems[parent]
+		h.elems[i], e.spot.at = e, int32(i+1)
 		i = parent
 	}
-	h.set(i, n)
+	h.elems[i], n.spot.at = n, int32(i+1)
 }
 
 // down places an entry at i or farther from the top.
 func (h *Heap[E]) down(i int, n entry[E]) {
+	elems := h.elems
 	for {
 		least := arity*i + 1
-		if least >= len(h.elems) {
-			break
-		}
-		if children := h.elems[least:]; len(children) >= arity {
-			least += leastOf((*[arity]entry[E])(children))
-		} else {
-			for c := least + 1; c < len(h.elems); c++ {
-				if h.elems[c].less(&h.elems[least]) != 0 {
+		if least+arity <= len(elems) {
+			c := (*[arity]entry[E])(elems[least:])
+			a, b := c[1].less(&c[0]), 2+c[3].less(&c[2])
+			least += int(a ^ (a^b)&-c[b%arity].less(&c[a%arity]))
+		} else if least < len(elems) {
+			for c := least + 1; c < len(elems); c++ {
+				if elems[c].less(&elems[least]) != 0 {
 					least = c
 				}
 			}
+		} else {
+			break
 		}
-		e := &h.elems[least]
+		e := elems[least]
 		if e.less(&n) == 0 {
 			break
 		}
-		h.set(i, *e)
+		elems[i], e.spot.at = e, int32(i+1)
 		i = least
 	}
-	h.set(i, n)
-}
-
-// leastOf is the index of the least of a node's children.
-func leastOf[E any](c *[arity]entry[E]) int {
-	a, b := c[1].less(&c[0]), 2+c[3].less(&c[2])
-	return int(a ^ (a^b)&-c[b%arity].less(&c[a%arity]))
-}
-
-func (h *Heap[E]) set(i int, n entry[E]) {
-	h.elems[i] = n
-	n.spot.at = int32(i + 1)
+	elems[i], n.spot.at = n, int32(i+1)
 }
 
 // first is the n least elements, in order, in O(n log n) comparisons.
