@@ -174,13 +174,12 @@ func (q *Queue) Push(it *Item) {
 	it.state, it.since, it.deadline = waits, int64(it.Since.Sub(q.base)), int64(it.Deadline.Sub(q.base))
 	p := q.tenantOf(it)
 	it.project, it.tenant = p, p.tenant
-	if t := p.tenant; t.byIdle.in() { // whether or not the item will compete
+	if t := p.tenant; t.waiting+t.running == 0 && t.byIdle.in() { // whether or not the item will compete
 		t.class.idle.Remove(&t.byIdle)
 	}
 	q.count(it, +1)
 	q.counts.Enqueued++
 	it.tenant.class.counts.Enqueued++
-	it.tenant.counts.Enqueued++
 	q.due.push(it)
 	q.age(it)
 	q.join(it)
@@ -205,7 +204,7 @@ func (q *Queue) join(it *Item) {
 func (q *Queue) Remove(it *Item, how Exit) {
 	q.counts.leave(how)
 	it.tenant.class.counts.leave(how)
-	it.tenant.counts.leave(how)
+	it.tenant.exits[how]++
 	p := it.project
 	q.takeOut(it)
 	it.state, it.tenant, it.project, it.contract = away, nil, nil, nil
@@ -276,7 +275,7 @@ func (q *Queue) Dispatch(now time.Time, it *Item) {
 	it.state = runs
 	q.counts.Dispatched++
 	c.counts.Dispatched++
-	t.counts.Dispatched++
+	t.dispatched++
 	p.running++
 	t.running++
 	c.running++

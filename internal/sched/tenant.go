@@ -55,7 +55,7 @@ func (c *class) floor() vtime {
 	least := c.last
 	for _, l := range c.lanes {
 		if l.seats.Len() > 0 {
-			least = min(least, l.seats.Top().tenant.vt)
+			least = min(least, vtime(l.seats.Key()))
 		}
 	}
 	return least
@@ -81,9 +81,9 @@ type tenant struct {
 	seat    seat    // the first, if it has a lane
 	project project // the first, if it has a tenant
 
-	oldest, newest *Item // of what waits, by Push
-	byIdle         Spot[tenant]
-	byLoad         Spot[tenant]
+	oldest *Item // of what waits, by Push
+	byIdle Spot[tenant]
+	byLoad Spot[tenant]
 }
 
 // standing is what of a tenant begins anew when its memory is used again; the rest has
@@ -105,10 +105,12 @@ type standing struct {
 	changed  int32 // its place among those whose load has
 	load     int64 // how much of the queue it fills, in millionths, ÷ weight, when that was last asked
 
-	bytes  int64
-	work   sluice.Tokens
-	queued int64
-	counts Counts
+	bytes      int64
+	work       sluice.Tokens
+	queued     int64
+	newest     *Item // as oldest
+	dispatched int64
+	exits      [Moved + 1]int64 // without a place, by how
 }
 
 // project is one project's requests within a tenant and class.

@@ -259,7 +259,7 @@ func (q *Queue) flow(now time.Time, id tenantID, total, shares int64) FlowView {
 // present fills in what is known of a tenant that is there.
 func (q *Queue) present(now time.Time, t *tenant, v *FlowView) {
 	v.Weight, v.Waiting, v.Running, v.Queued, v.Rate = t.weight, int(t.waiting), int(t.running), t.queued, t.served.rate(q.spans, now)
-	v.Parked, v.Contract, v.Counts = t.waiting > 0 && t.ready == 0, t.contract != nil, t.counts
+	v.Parked, v.Contract, v.Counts = t.waiting > 0 && t.ready == 0, t.contract != nil, t.counts()
 	if t.oldest != nil {
 		v.Oldest = max(0, now.Sub(t.oldest.Arrived))
 	}
@@ -272,6 +272,13 @@ func (q *Queue) present(now time.Time, t *tenant, v *FlowView) {
 	slices.SortFunc(v.Projects, func(a, b ProjectView) int {
 		return cmp.Or(cmp.Compare(b.Waiting, a.Waiting), cmp.Compare(b.Running, a.Running), cmp.Compare(a.Project, b.Project))
 	})
+}
+
+// counts are a tenant's totals, of which what waits tells how many came.
+func (t *tenant) counts() Counts {
+	c := Counts{Dispatched: t.dispatched, Cancelled: t.exits[Cancelled], Rejected: t.exits[Rejected], Moved: t.exits[Moved]}
+	c.Enqueued = c.Dispatched + c.Cancelled + c.Rejected + c.Moved + int64(t.waiting)
+	return c
 }
 
 // maxProjects is how many projects a flow shows.
