@@ -117,8 +117,18 @@
 //   - What a class or contract uses is the sum of what runs.
 //   - Items of a flow and size class leave by dispatch in their order.
 //   - Push, Dispatch, Correct and End cost O(log n) in what waits, Next O(lanes +
-//     log n) unless memory and prefill are both short on different backends.
+//     log n) unless memory and prefill are both short on different backends. What they
+//     put off, Shed and Due pay for in their stead, once.
 //   - The same calls give the same answers: no clock, chance, map order or floats.
+//
+// # Memory
+//
+// What waits, and whose it is, is in no cache when its turn comes: a step from one object
+// to the next is a miss, and a decision was mostly such steps. So a tenant's first
+// project, seat and node, of which most have no second, are part of it; items, lines and
+// tenants begin each cache line with what the same steps ask for; and what only few ask
+// is put right when they do: who fills most of the queue ([Queue.Shed]), which list of
+// deadlines is due first ([Queue.Due]), the order of projects in a seat that has one.
 //
 // # Spare places
 //

@@ -7,8 +7,8 @@ import (
 )
 
 // Heap is a heap with the element of the least key on top. Every node has four
-// children, and what is compared, keys alone, lies together in memory: the children of
-// a node in one cache line. The zero value is empty.
+// children, and what is compared lies together in memory: keys are kept beside the
+// elements. The zero value is empty.
 type Heap[E any] struct {
 	elems []entry[E]
 }
@@ -28,8 +28,8 @@ type Spot[E any] struct {
 
 func (s *Spot[E]) in() bool { return s.at != 0 }
 
-// less is 1 if a is less than b, else 0: which of a node's children is the least is
-// anybody's guess, so no branch is made of it.
+// less is 1 if a is less than b, else 0: which of four is the least is anybody's guess,
+// so that no branch should be made of it.
 func (a *entry[E]) less(b *entry[E]) uint64 {
 	_, borrow := bits.Sub64(a.tie, b.tie, 0)
 	_, borrow = bits.Sub64(a.key, b.key, borrow)
@@ -58,7 +58,7 @@ func (h *Heap[E]) Push(e *E, spot *Spot[E], key int64, tie uint64) {
 }
 
 // grow makes room for as many again. The root is the last of its four, so that all
-// children of a node are four that begin where such begin.
+// children of a node lie in two cache lines.
 func (h *Heap[E]) grow() {
 	room := make([]entry[E], 2*max(arity, arity-1+len(h.elems)))[arity-1:]
 	h.elems = room[:copy(room, h.elems)]

@@ -20,8 +20,11 @@ type Flow struct {
 // Item is one request in a queue, waiting or on a backend. The driver owns its
 // memory and may use it again once the item has left. Exported fields do not
 // change from Push until it has left.
+//
+// Its fields are in the order in which they are asked for, by cache lines: see
+// TestLayout.
 type Item struct {
-	// What comes first is all that its end asks for.
+	// At its end.
 
 	Class    sluice.Class
 	state    itemState
@@ -31,7 +34,7 @@ type Item struct {
 	Cost     int64     // expected work
 	Need     Amounts   // of one backend
 
-	// Then what it is picked by.
+	// When its turn comes.
 
 	line         *line   // while it waits
 	tenant       *tenant // from Push to the end
@@ -41,7 +44,7 @@ type Item struct {
 	order        uint64  // of Push, breaks ties
 	ahead, after *Item   // in its line
 
-	// Then what else changes when a neighbour leaves.
+	// When a neighbour leaves.
 
 	older, newer        *Item // in its class, by Arrived
 	before, behind      *Item // in its tenant's class, by Push
@@ -49,10 +52,14 @@ type Item struct {
 	patience            *patience
 	dueBefore, dueAfter *Item // in that, by Deadline
 
+	// When it starts.
+
 	Backends Set
 	Bytes    int64         // of its body
 	Work     sluice.Tokens // input and output, what bounds count
 	Value    any           // the driver's own
+
+	// When it comes.
 
 	Flow     Flow
 	Weight   int64     // of its tenant; less than 1 counts as 1
@@ -103,7 +110,7 @@ type line struct {
 	inLot     int
 	byKV      Spot[line]
 	byPrefill Spot[line]
-	_         [32]byte
+	_         [32]byte // the next line begins a cache line
 }
 
 // lineID identifies a line.

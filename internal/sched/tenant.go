@@ -74,8 +74,7 @@ func (c *class) before(o *class) bool {
 //
 // Most tenants have one project and requests for one set of backends, so the first
 // project and the first seat are part of it: what a decision looks at of a tenant, which
-// is none that was looked at lately, lies together, and in the order in which a charge
-// does.
+// is none that was looked at lately, lies together: see TestLayout.
 type tenant struct {
 	standing
 	seat    seat    // the first, if it has a lane

@@ -1,0 +1,50 @@
+package sched
+
+import (
+	"reflect"
+	"testing"
+)
+
+// TestLayout holds what the same steps ask for to the cache lines in which it is thought
+// to be.
+func TestLayout(t *testing.T) {
+	const cacheLine = 64
+	offset := func(of any, path ...string) uintptr {
+		at, in := uintptr(0), reflect.TypeOf(of)
+		for _, name := range path {
+			f, ok := in.FieldByName(name)
+			if !ok {
+				t.Fatalf("%v has no %s", in, name)
+			}
+			at, in = at+f.Offset, f.Type
+		}
+		return at
+	}
+	for _, test := range []struct {
+		what  string
+		first uintptr // byte of the group
+		last  uintptr // the first that is behind it
+	}{
+		{"end of an item", offset(Item{}, "Class"), offset(Item{}, "line")},
+		{"turn of an item", offset(Item{}, "line"), offset(Item{}, "older")},
+		{"neighbours of an item", offset(Item{}, "older"), offset(Item{}, "Backends")},
+		{"turn of a line", offset(line{}, "inNode"), offset(line{}, "id")},
+		{"charge of a tenant", offset(tenant{}, "standing", "class"), offset(tenant{}, "standing", "id")},
+		{"name of a tenant", offset(tenant{}, "standing", "id"), offset(tenant{}, "standing", "bytes")},
+		{"load of a tenant", offset(tenant{}, "standing", "bytes"), offset(tenant{}, "seat")},
+		{"turn of a seat", offset(tenant{}, "seat", "inLane"), offset(tenant{}, "seat", "lane")},
+		{"charge of a project", offset(tenant{}, "seat", "lane"), offset(tenant{}, "project", "ready")},
+		{"turn of a node", offset(tenant{}, "project", "node", "inSeat"), offset(tenant{}, "project", "node", "all")},
+	} {
+		if test.first%cacheLine != 0 || test.last-test.first > cacheLine {
+			t.Errorf("%s: bytes %d to %d, want no more than one cache line", test.what, test.first, test.last)
+		}
+	}
+	for range 64 { // and the allocator begins them with a cache line
+		for _, of := range []any{new(line), new(tenant)} {
+			if at := reflect.ValueOf(of).Pointer(); at%cacheLine != 0 {
+				t.Fatalf("a %T is at %x", of, at)
+			}
+		}
+	}
+}
