@@ -201,7 +201,7 @@ func (p *Place) lane(key string) *lane {
 
 // Hint takes what the provider told of a rate of a credential.
 func (p *Place) Hint(now time.Time, key string, h Hint) {
-	now = p.tick(now)
+	p.tick(now)
 	if l := p.lane(key); l != nil && h.Rate < NumRates {
 		l.rates[h.Rate].hint(p.at, p.since(h.At), h)
 		p.known()
