@@ -12,9 +12,9 @@ import (
 	"sluice/internal/sched"
 )
 
-// request is one open or expired request. What is looked at together lies together, in
-// lines of 64 bytes: by the time of its turn what has waited is in no cache, and every
-// line of it is a miss.
+// request is one open or expired request. Its fields are in the order in which they are
+// asked for, by cache lines: by the time of its turn what has waited is in no cache, and
+// every line of it is a miss. See TestLayout.
 type request struct {
 	course
 	call call
@@ -25,7 +25,7 @@ type request struct {
 // course is what of a request begins anew when its memory is used again, but for
 // ranking.
 type course struct {
-	// Its end asks for what comes first.
+	// At its end, and when it starts.
 
 	hash     uint64   // of its id, in the engine's index
 	other    *request // that it races with: of a hedge the one it is beside, of that one its hedge
@@ -57,28 +57,35 @@ type course struct {
 	check   int64               // when expires is looked at: never later than expires
 	spot    sched.Spot[request] // of expiry or of expired
 	ranking *ranking            // nil where it never had one
-	cached  sluice.Tokens       // of its input, believed to be in the place's prefix cache
 
-	bound    sluice.Tokens                 // of its output, perhaps clamped
-	heldTo   sluice.Tokens                 // output that spend is held for, where that is done in steps; else 0
-	spend    sluice.Nano                   // what is held of it
-	covered  *price.Row                    // what that covers without a look at the price: most often there is one
-	table    *route.Table                  // in which model was looked up
-	model    *route.Model                  // nil if the table has none
-	maxSpend sluice.Nano                   // the model's MaxSpend
-	risks    map[sluice.PoolID]sluice.Risk // the model's MaxRisk
+	// When its turn comes.
 
-	number   uint64 // it has, and no other has had; see fit
+	cached  sluice.Tokens // of its input, believed to be in the place's prefix cache
+	bound   sluice.Tokens // of its output, perhaps clamped
+	heldTo  sluice.Tokens // output that spend is held for, where that is done in steps; else 0
+	spend   sluice.Nano   // what is held of it
+	covered *price.Row    // what that covers without a look at the price: most often there is one
+	table   *route.Table  // in which model was looked up
+	model   *route.Model  // nil if the table has none
+	number  uint64        // it has, and no other has had; see fit
+
 	asked    asked
 	felt     *Felt    // of the ladder that tier is of; nil if it was on the ground
 	lessened lessened // by how much that has lowered bound, until the request has a place
+	tried    []sluice.BackendID
+
+	// When it comes.
+
+	maxSpend sluice.Nano                   // the model's MaxSpend
+	risks    map[sluice.PoolID]sluice.Risk // the model's MaxRisk
+	region   string                        // in which it is to be served, of a model with a locality
+
+	// When something is the matter.
 
 	maxWait   time.Duration // in a queue
 	predicted time.Duration // wait, at arrival
 	left      time.Duration // its client has, and its backend may go on for as long; else 0
-	region    string        // in which it is to be served, of a model with a locality
-	tried     []sluice.BackendID
-	failed    []string // the failure domains in which attempts failed
+	failed    []string      // the failure domains in which attempts failed
 }
 
 // call is what of a Call is asked for after its arrival. Whose it is, and for which model,
@@ -88,7 +95,6 @@ type call struct {
 	Run     sluice.RunID
 	Least   sluice.Tokens
 	MaxWait time.Duration
-	Policy  *sluice.Policy
 
 	ID        sluice.RequestID
 	Class     sluice.Class
@@ -106,10 +112,12 @@ type call struct {
 	Pin       *route.Pin
 	Shadow    *route.Shadow
 
-	Others  []route.Translation
-	Prefix  route.Prefix
-	Dialect string
+	Others []route.Translation
+	Prefix route.Prefix
+	Policy *sluice.Policy
+
 	Work    sluice.Work
+	Dialect string
 }
 
 // phase is what an open request does. Every request leaves by drop, once.

@@ -1,0 +1,28 @@
+package engine
+
+import (
+	"reflect"
+	"testing"
+)
+
+// TestLayout holds what the same steps ask for to the cache lines in which it is thought
+// to be. A request begins one, as all of its size do.
+func TestLayout(t *testing.T) {
+	const cacheLine = 64
+	begins := map[uintptr]string{}
+	var visit func(in reflect.Type, at uintptr)
+	visit = func(in reflect.Type, at uintptr) {
+		for f := range in.Fields() {
+			begins[at+f.Offset] = f.Name
+			if f.Name == "course" || f.Name == "call" {
+				visit(f.Type, at+f.Offset)
+			}
+		}
+	}
+	visit(reflect.TypeFor[request](), 0)
+	for i, name := range []string{"hash", "taken", "cached", "asked", "maxSpend", 6: "ID", "Others", "Work"} {
+		if got := begins[uintptr(i)*cacheLine]; name != "" && got != name {
+			t.Errorf("cache line %d of a request begins with %q, want %s", i, got, name)
+		}
+	}
+}
