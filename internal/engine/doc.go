@@ -205,9 +205,9 @@
 // operation three hundredths are the benchmark's own, which draws its calls from cold
 // memory.
 //
-// Of some 39,000 instructions (counted by callgrind, few keys) two in five are the
+// Of some 25,000 instructions (counted by callgrind, few keys) two in five are the
 // counters': each is brought to the present, looked at and taken from at arrival, told
-// at dispatch and settled at the end. One in eight asks the four places what they have
+// at dispatch and settled at the end. One in fifteen asks the four places what they have
 // free. To ask the processor for memory before it is needed was tried, by its own
 // instruction, and gains a tenth at ten thousand tenants; to read a word of each cache
 // line of the accounts before the pass over them, a twentieth. Neither is worth what it
