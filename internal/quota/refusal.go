@@ -125,8 +125,10 @@ func (b *Book) SpendRefusal(now time.Time, r *Reservation, least int64) *Refusal
 	return b.topUpRefusal(now, r, &need, &need)
 }
 
-// Room is how much a request could hold of every spend budget at once, with what
-// it holds already. limited is false where no budget applies.
+// Room is how much a request could hold of every spend budget at once: what it holds
+// already, which no debt of others takes from it, and what is free. A request with more
+// need than that is refused, by what SpendRefusal describes. limited is false where no
+// budget applies; to one that holds, a budget that came later does not.
 func (b *Book) Room(now time.Time, r *Reservation) (room sluice.Nano, limited bool) {
 	b.advance(now)
 	for n, a := range r.Accounts() {
@@ -140,12 +142,14 @@ func (b *Book) Room(now time.Time, r *Reservation) (room sluice.Nano, limited bo
 			}
 			a.refresh(b.tick, &b.calendar)
 			c := &a.counters[l.at]
-			free := sluice.Nano(c.free(l))
+			most := max(0, c.free(l))
 			if h := r.holdOf(n, int(l.at)); h != nil {
-				free = sluice.Nano(add(c.freeIn(l, h.mark), h.amount))
+				most = min(add(max(0, c.freeIn(l, h.mark)), h.amount), l.Amount)
+			} else if len(r.holds) > 0 {
+				continue
 			}
-			if !limited || free < room {
-				room, limited = free, true
+			if !limited || sluice.Nano(most) < room {
+				room, limited = sluice.Nano(most), true
 			}
 		}
 	}
