@@ -98,11 +98,11 @@ func (e *Engine) newHedge(now time.Time, r *request, m *route.Model) *request {
 	h.call = r.call
 	h.call.ID += besideMark
 	h.beside, h.arrived, h.attempt = true, r.arrived, r.attempt
-	h.bound, h.predicted = r.bound, r.predicted
+	h.predicted = r.predicted
 	h.region, h.roam = r.region, r.roam
 	h.under(m)
-	h.call.Least = r.bound                                      // its answer is not shorter
-	h.spend, h.covered, h.heldTo = r.spend, r.covered, r.heldTo // it is to hold as much before it runs
+	h.call.Least = r.bound // its answer is not shorter
+	h.covers = r.covers    // it is to hold as much before it runs
 	if r.ranked(m) {
 		h.rank(m, r.first(m))
 	}

@@ -284,7 +284,7 @@ func (p *pool) position(r *request, wait time.Duration) int {
 func (p *pool) set(r *request) sched.Set {
 	may := p.eligible(r)
 	s := *may
-	if g := p.group(may); r.attempt == 0 && len(g.rows) == 1 && r.covers(g.rows[0]) {
+	if g := p.group(may); r.attempt == 0 && len(g.rows) == 1 && r.pays(g.rows[0]) {
 		return s
 	}
 	for i, pl := range p.places {

@@ -165,11 +165,11 @@ func (e *Engine) bringHome(now time.Time, guests *pool) (moved bool) {
 		if m == nil || m.Locality == nil {
 			continue
 		}
-		region, away := r.region, r.away
+		region, away, before := r.region, r.away, r.covers
 		r.region, r.away = m.Locality.Regions[0], false
 		to, _, _ := e.nextPool(now, r, m, serves, false)
 		if to == nil || to == r.pool || guests.state(now) == route.SiteHealthy && !e.welcome(now, r, m) {
-			r.region, r.away = region, away
+			r.region, r.away, r.covers = region, away, before // it holds no less, wherever home would have it cost less
 			continue
 		}
 		e.move(r, to)

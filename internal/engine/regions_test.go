@@ -46,6 +46,9 @@ type visitor struct {
 
 var homes = map[sluice.ModelID]string{"m": "east", "n": "west"}
 
+// dollars is what a million tokens cost in each region.
+var dollars = map[string]int64{"east": 3, "west": 7}
+
 func newWorld(t *rapid.T, conc, kv int64) *world {
 	w := &world{
 		t: t, now: start, returns: time.Duration(rapid.IntRange(1, 90).Draw(t, "return")) * time.Second,
@@ -68,7 +71,7 @@ func newWorld(t *rapid.T, conc, kv int64) *world {
 		for i := range rapid.IntRange(1, 3).Draw(t, "backends") {
 			b := &route.Backend{
 				ID: sluice.BackendID(fmt.Sprint(region, i)), Dialect: "openai", Weight: 1, Region: region, Domain: fmt.Sprint(region, i),
-				Price: parsePrice(nil, ""), Capacity: route.Capacity{Concurrency: conc, KVTokens: sluice.Tokens(kv)},
+				Price: parsePrice(nil, fmt.Sprintf("%d/0", dollars[region])), Capacity: route.Capacity{Concurrency: conc, KVTokens: sluice.Tokens(kv)},
 			}
 			tab.Pools[pool].Backends = append(tab.Pools[pool].Backends, b)
 			w.backends[region] = append(w.backends[region], b)
@@ -118,6 +121,9 @@ func (w *world) advance() {
 		v.at, v.backend, v.away = g.Backend.Region, g.Backend.ID, g.Backend.Region != homes[w.modelOf(v)]
 		v.until = w.now.Add(v.until.Sub(v.since))
 		w.running = append(w.running, v)
+		if cost := sluice.Nano(v.kv * dollars[v.at] * 1000); g.HeldSpend < cost {
+			w.t.Fatalf("%s runs in %s, where it costs %v, and holds %v", v.id, v.at, cost, g.HeldSpend)
+		}
 		if v.away != g.Away {
 			w.t.Fatalf("%s is at home in %s and runs in %s, and away is told to be %v", v.id, v.home, v.at, g.Away)
 		}

@@ -60,14 +60,11 @@ type course struct {
 
 	// When its turn comes.
 
-	cached  sluice.Tokens // of its input, believed to be in the place's prefix cache
-	bound   sluice.Tokens // of its output, perhaps clamped
-	heldTo  sluice.Tokens // output that spend is held for, where that is done in steps; else 0
-	spend   sluice.Nano   // what is held of it
-	covered *price.Row    // what that covers without a look at the price: most often there is one
-	table   *route.Table  // in which model was looked up
-	model   *route.Model  // nil if the table has none
-	number  uint64        // it has, and no other has had; see fit
+	cached sluice.Tokens // of its input, believed to be in the place's prefix cache
+	covers
+	table  *route.Table // in which model was looked up
+	model  *route.Model // nil if the table has none
+	number uint64       // it has, and no other has had; see fit
 
 	asked    asked
 	felt     *Felt    // of the ladder that tier is of; nil if it was on the ground
@@ -118,6 +115,14 @@ type call struct {
 
 	Work    sluice.Work
 	Dialect string
+}
+
+// covers is what a request's hold on budgets is for.
+type covers struct {
+	bound  sluice.Tokens // of its output, perhaps clamped
+	heldTo sluice.Tokens // output that spend is held for, where that is done in steps; else 0
+	spend  sluice.Nano   // what is held of it
+	row    *price.Row    // what that covers without a look at the price: most often there is one
 }
 
 // phase is what an open request does. Every request leaves by drop, once.
@@ -335,13 +340,13 @@ func (r *request) price(row *price.Row, bound sluice.Tokens) sluice.Nano {
 	return row.SoftHold(r.work(bound))
 }
 
-// covers reports whether what the request holds of spend is for the prices of a row.
-func (r *request) covers(row *price.Row) bool { return row != nil && row == r.covered }
+// pays reports whether what is held of spend is for the prices of a row.
+func (c *covers) pays(row *price.Row) bool { return row != nil && row == c.row }
 
 // dearer reports whether a backend costs more than the request holds, since a
 // table with other prices came into force.
 func (r *request) dearer(b *route.Backend) bool {
-	if r.covers(b.Row()) {
+	if r.pays(b.Row()) {
 		return false
 	}
 	bound := r.spendBound(r.bound)

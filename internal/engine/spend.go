@@ -30,9 +30,9 @@ func (e *Engine) reserve(now time.Time, r *request, rows []*price.Row, take taki
 	if f := take(now, &r.res, need, least); f != nil {
 		return e.refused(now, r, f)
 	}
-	r.spend, r.bound, r.covered = spend, bound, nil
+	r.spend, r.bound, r.row = spend, bound, nil
 	if len(rows) == 1 && r.spendBound(bound) == bound {
-		r.covered = rows[0]
+		r.row = rows[0]
 	}
 	return nil
 }
