@@ -14,13 +14,15 @@ import (
 )
 
 // slow gives one byte each second.
+// slow is a body that comes a byte at a time, and never at the moment at which it is given
+// up: a client that writes then may find the connection closed before it has read why.
 type slow struct{ left int }
 
 func (s *slow) Read(p []byte) (int, error) {
 	if s.left == 0 {
 		return 0, io.EOF
 	}
-	time.Sleep(time.Second)
+	time.Sleep(700 * time.Millisecond)
 	s.left--
 	p[0] = 'x'
 	return 1, nil

@@ -225,7 +225,7 @@ func TestFault_U20_HugeEvent(t *testing.T) {
 		t.Errorf("got %v", &r)
 	}
 	const limit = wire.DefaultEventLimit
-	if n := <-sent; n > limit+4<<20 { // and what sockets hold
+	if n := <-sent; n > limit+40<<20 { // and what sockets hold, which may grow to tens of MiB
 		t.Errorf("the backend could send %d MiB before it was cut off", n>>20)
 	}
 	if grown := int64(peak) - int64(before.HeapAlloc); grown > 2*limit {
