@@ -555,3 +555,13 @@ func (p *provider) running(t *testing.T, n int64) {
 		t.Fatalf("%d requests run at the provider, want %d", p.Account(fakellm.Filter{Limit: 1}).Total.Running, n)
 	}
 }
+
+// reached holds the provider to so many requests, once all have ended there: their
+// clients may have had the last byte before.
+func (p *provider) reached(t *testing.T, n int64) {
+	t.Helper()
+	p.running(t, 0)
+	if got := p.Account(fakellm.Filter{Limit: 1}).Total.Requests; got != n {
+		t.Errorf("%d requests reached the provider, want %d", got, n)
+	}
+}
