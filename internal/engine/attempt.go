@@ -140,7 +140,9 @@ func (e *Engine) free(now time.Time, r *request, end route.Ending) {
 	}
 	changed := pl.Ended(now, r.taken, end)
 	pl.Give(r.taken)
-	e.takens = append(e.takens, r.taken)
+	if len(e.takens) < spareRequests {
+		e.takens = append(e.takens, r.taken)
+	}
 	r.place, r.taken, r.cached = nil, nil, 0
 	e.running--
 	if changed {

@@ -209,10 +209,10 @@
 // Of some 25,000 instructions (counted by callgrind, few keys) two in five are the
 // counters': each is brought to the present, looked at and taken from at arrival, told
 // at dispatch and settled at the end. One in fifteen asks the four places what they have
-// free. To ask the processor for memory before it is needed was tried, by its own
-// instruction, and gains a tenth at ten thousand tenants; to read a word of each cache
-// line of the accounts before the pass over them, a twentieth. Neither is worth what it
-// does to the code.
+// free. The counters of a request are read together before they are worked on (see quota),
+// so that their misses do not wait for each other. To ask the processor for memory by its
+// own instruction was tried and gains a tenth at ten thousand tenants: it is not worth the
+// assembly.
 //
 // # Mutations
 //
