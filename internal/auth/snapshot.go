@@ -136,6 +136,7 @@ func (s *Snapshot) addKey(k *Key, ps *policies) {
 		s.problem("key %q %s %s", k.ID, place(k.Origin), e.broken)
 		return
 	}
+	e.principal.Tenant = e.tenant.ID // the same string for all its keys: such are equal without a look at them
 	plan := s.planOf(e.tenant)
 	if plan == nil {
 		e.broken = fmt.Sprintf("has plan %q, which does not exist", e.tenant.Plan)

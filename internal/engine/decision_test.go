@@ -18,11 +18,13 @@ const (
 )
 
 // backlog is an engine with a long queue: seven scopes of six limits each, four
-// backends, keys uniform over a hundred thousand.
+// backends, keys uniform over a hundred thousand. As in the gateway, a call is made when
+// it comes, of what is known of its key.
 type backlog struct {
 	e       *engine.Engine
 	now     time.Time
-	calls   []engine.Call // one for each key
+	call    engine.Call // the next, as far as all are alike
+	callers []principal // one for each key
 	ids     []sluice.RequestID
 	next    int
 	running []sluice.RequestID
@@ -30,20 +32,28 @@ type backlog struct {
 	chance  *rand.Rand
 }
 
+// principal is what calls differ in, beside their work.
+type principal struct {
+	key     sluice.KeyID
+	user    sluice.UserID
+	project sluice.ProjectID
+	tenant  sluice.TenantID
+}
+
 func newBacklog(tb testing.TB, tenants int) *backlog {
 	e, calls := busyEngine(decisionKeys)
-	b := &backlog{e: e, now: time.Now(), calls: calls, chance: rand.New(rand.NewPCG(1, 2))}
+	b := &backlog{e: e, now: time.Now(), call: calls[0], callers: make([]principal, len(calls)), chance: rand.New(rand.NewPCG(1, 2))}
 	policy := *calls[0].Principal.Policy
 	policy.Limits[sluice.ScopeUser] = policy.Limits[sluice.ScopeKey]
-	for i := range b.calls {
-		c := &b.calls[i]
-		c.MaxWait = 24 * time.Hour
-		c.Principal.Policy = &policy
-		c.Principal.Tenant = sluice.TenantID(fmt.Sprint("t", i%tenants))
-		c.Principal.User = sluice.UserID(fmt.Sprint("u", i/tenants))
-		c.Work = sluice.Work{Input: sluice.Tokens(100 + b.chance.IntN(8000)), OutputBound: 4096}
-		c.Work.Output = sluice.Tokens(50 + b.chance.IntN(500))
-		c.Work.OutputHold = 2 * c.Work.Output
+	b.call.Principal.Policy = &policy
+	b.call.MaxWait = 24 * time.Hour
+	names := make([]sluice.TenantID, tenants)
+	for i := range names {
+		names[i] = sluice.TenantID(fmt.Sprint("t", i))
+	}
+	for i := range calls {
+		p := &calls[i].Principal
+		b.callers[i] = principal{key: p.Key, user: sluice.UserID(fmt.Sprint("u", i/tenants)), project: p.Project, tenant: names[i%tenants]}
 	}
 	b.ids = make([]sluice.RequestID, 10*decisionWaiting)
 	for i := range b.ids {
@@ -60,10 +70,15 @@ func newBacklog(tb testing.TB, tenants int) *backlog {
 
 func (b *backlog) arrive(tb testing.TB) {
 	at := b.next // every key once, then any
-	if at >= len(b.calls) {
-		at = b.chance.IntN(len(b.calls))
+	if at >= len(b.callers) {
+		at = b.chance.IntN(len(b.callers))
 	}
-	c := &b.calls[at]
+	who, c := &b.callers[at], &b.call
+	p := &c.Principal
+	p.Key, p.User, p.Project, p.Tenant = who.key, who.user, who.project, who.tenant
+	c.Work = sluice.Work{Input: sluice.Tokens(100 + b.chance.IntN(8000)), OutputBound: 4096}
+	c.Work.Output = sluice.Tokens(50 + b.chance.IntN(500))
+	c.Work.OutputHold = 2 * c.Work.Output
 	c.ID = b.ids[b.next%len(b.ids)]
 	b.next++
 	if v := b.e.Arrive(b.now, *c); v.Err != nil {
