@@ -293,6 +293,7 @@ func (r *Reservation) fetch() (mix int64) {
 // REQUIRES: r is open and holds no gauges.
 func (b *Book) TakeGauges(r *Reservation, need Amounts) (blocked *Account) {
 	r.need = [numGauges]int64{max(0, need[dimensionOf(0)]), max(0, need[dimensionOf(1)])}
+	b.fetched = r.fetch() // who gets them is told of all counters
 	out := r.shadow
 	if r.would == nil { // else a shadow would have refused it already
 		out = 0
