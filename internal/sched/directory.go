@@ -38,14 +38,24 @@ func (d *directory) find(id tenantID) *tenant {
 // all is a tenant of all classes, until the next question.
 func (d *directory) all(id sluice.TenantID) *[sluice.NumClasses]*tenant {
 	if !d.known || id != d.last {
-		d.last, d.known = id, true
-		for c := range d.of {
-			if d.found[c] = nil; d.of[c].Len() > 0 {
-				d.found[c] = d.of[c].Find(id)
-			}
-		}
+		d.look(id, nil)
 	}
 	return &d.found
+}
+
+// look finds the answers to questions about a tenant, of which a class may be known.
+func (d *directory) look(id sluice.TenantID, known *tenant) {
+	d.last, d.known = id, true
+	for c := range d.of {
+		switch {
+		case d.of[c].Len() == 0:
+			d.found[c] = nil
+		case known != nil && int(known.class.index) == c:
+			d.found[c] = known
+		default:
+			d.found[c] = d.of[c].Find(id)
+		}
+	}
 }
 
 // add enters a tenant. REQUIRES: there is none of its name.

@@ -129,6 +129,9 @@
 // tenants begin each cache line with what the same steps ask for; and what only few ask
 // is put right when they do: who fills most of the queue ([Queue.Shed]), which list of
 // deadlines is due first ([Queue.Due]), the order of projects in a seat that has one.
+// What a step is about to ask for is read first, all of it, so that it comes from memory
+// together (fetch.go); and who pushes items may keep where those of a flow stood
+// ([Seen]), so that nothing is looked up by name.
 //
 // # Spare places
 //

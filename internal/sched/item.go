@@ -63,6 +63,7 @@ type Item struct {
 
 	Flow     Flow
 	Weight   int64     // of its tenant; less than 1 counts as 1
+	Seen     *Seen     // of its flow; nil if nobody keeps one
 	Arrived  time.Time // of the request
 	Since    time.Time // what it is ordered by within its flow
 	Deadline time.Time // it leaves by then

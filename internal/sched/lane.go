@@ -49,6 +49,9 @@ func (q *Queue) lineOf(it *Item) *line {
 	if q.policy.FIFO {
 		id.size = 0
 	}
+	if l := it.Seen.lineOf(&id); l != nil {
+		return l
+	}
 	if l := q.lines.Find(id); l != nil {
 		return l
 	}
@@ -246,6 +249,7 @@ func (ln *lane) rank(l *line) {
 // dropLine forgets a line that is empty, and what ends with it.
 func (q *Queue) dropLine(l *line) {
 	q.lines.RemoveHashed(l, l.hash)
+	l.id = lineID{} // see Seen
 	n := l.node
 	s := n.seat
 	ln := s.lane

@@ -119,7 +119,9 @@ func (q *Queue) ofClass(c *class, room Room) *Item {
 		}
 		tried |= 1 << at
 		l := c.lanes[at]
-		it := l.seats.Top().head()
+		s := l.seats.Top()
+		it := s.head()
+		q.fetched = s.tenant.fetch()
 		if !q.open(l, room) {
 			if !l.short && q.opens(l, true, room) { // what a reserve is lent to passes it
 				q.blocked = append(q.blocked, it)

@@ -90,7 +90,8 @@ type Queue struct {
 	pace  pace
 	spare spare
 
-	spans spans // of meters
+	spans   spans  // of meters
+	fetched uint64 // see tenant.fetch
 
 	refusals refusals         // for the view alone, as is what follows
 	past     *[pastSlots]past // of flows that are away; nil until one is
@@ -183,6 +184,9 @@ func (q *Queue) Push(it *Item) {
 	q.due.push(it)
 	q.age(it)
 	q.join(it)
+	if it.Seen != nil {
+		it.Seen.note(q, it)
+	}
 }
 
 // join puts an item into its line.

@@ -263,6 +263,7 @@ func (q *Queue) forgetTenant(t *tenant) {
 	for t.projects != nil {
 		q.forgetProject(t.projects)
 	}
+	t.class = nil // see Seen
 	give(&q.spare.tenants, t)
 }
 
