@@ -96,26 +96,6 @@ func (e *Engine) model(c *Call) (*route.Model, *sluice.Error) {
 	return m, nil
 }
 
-// open finds the request's accounts. Where a limit has changed, requests that a
-// full gauge kept back may have room now.
-func (e *Engine) open(now time.Time, r *request, c *Call, m *route.Model) {
-	p := &c.Principal // what its claims follow from, where nothing about it is unusual
-	as := quota.Visit{User: p.User, Project: p.Project, Model: c.Model, Policy: p.Policy, Edition: e.edition}
-	usual := c.Shadow == nil && !c.Owed && p.Run == ""
-	if usual && e.book.Reopen(now, &r.res, quota.Owner{Scope: sluice.ScopeKey, ID: string(p.Tenant), Part: string(p.Key)}, &as) {
-		return
-	}
-	claims := e.claimsOf(c, m)
-	if e.book.Open(now, &r.res, claims) {
-		for _, p := range e.queues {
-			p.queue.UnparkAll()
-		}
-	}
-	if usual {
-		e.book.Remember(&r.res, len(claims), &as)
-	}
-}
-
 // claimsOf lists the scopes of a request, narrowest first. The slice is valid
 // until the next call. Limits of the caller that are off are as if there were
 // none; those of models and the fleet are always in force. To a request that is owed all

@@ -50,6 +50,7 @@ type Engine struct {
 	edition uint32 // of the table: it changes when that does
 	book    *quota.Book
 
+	callers callers
 	retries route.Retries
 
 	now  time.Time // the latest moment seen

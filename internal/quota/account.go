@@ -72,15 +72,14 @@ type Account struct {
 	counters []counter        // of rates and budgets: one for each of the terms' rates
 	owner    Owner
 	more     *particulars
-	last     *visit // of a key
-	born     int64  // tick of a run's first request
+	born     int64 // tick of a run's first request
+	used     int64 // likewise, of its last
 }
 
 // particulars are what of an account is seldom looked at.
 type particulars struct {
 	limits []sluice.Limit // as configured; the caller's slice
 	asked  []sluice.Limit // of a run: the tightest that its requests have asked for
-	used   int64          // tick of a run's last request
 }
 
 const numGauges = 2
@@ -131,7 +130,7 @@ func newAccount(o Owner, counters int, tick int64) (a *Account) {
 		a, m.counters, m.more = &m.Account, m.c[:0], &m.p
 	}
 	a.owner, a.at, a.terms = o, tick, unlimited
-	a.born, a.more.used = tick, tick
+	a.born, a.used = tick, tick
 	return a
 }
 
@@ -146,7 +145,7 @@ func rates(limits []sluice.Limit) (n int) {
 }
 
 // forget makes it the account of nobody: what remembers it finds other terms.
-func (a *Account) forget() { a.terms, a.last = unlimited, nil }
+func (a *Account) forget() { a.terms = unlimited }
 
 // Owner is whose account it is.
 func (a *Account) Owner() Owner { return a.owner }
@@ -161,7 +160,7 @@ var ofRun = [...]sluice.Dimension{sluice.Requests, sluice.InputTokens, sluice.Ou
 // been refreshed.
 func (b *Book) configure(a *Account, c *Claim) {
 	more := a.more
-	more.limits, a.last = c.Limits, nil
+	more.limits = c.Limits
 	a.ask(c.Asked)
 	rows := append(make([]sluice.Limit, 0, max(len(a.terms.rows), len(c.Limits))), a.terms.rows...)
 	if a.owner.Scope == sluice.ScopeRun {
@@ -312,7 +311,7 @@ func (a *Account) atRest(tick int64) bool {
 		if i := index(a.terms.rows, sluice.RunTime, sluice.PerRun); i >= 0 {
 			idle = max(idle, a.terms.rows[i].Amount)
 		}
-		return tick-a.more.used >= idle
+		return tick-a.used >= idle
 	}
 	for i := range a.terms.rates {
 		if l := &a.terms.rates[i]; !a.counters[l.at].atRest(l) {

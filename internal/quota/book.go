@@ -96,7 +96,7 @@ func (b *Book) Open(now time.Time, r *Reservation, claims []Claim) (changed bool
 			continue
 		}
 		if a.owner.Scope == sluice.ScopeRun {
-			a.more.used = b.tick
+			a.used = b.tick
 		}
 		a.refs++
 		if c.Shadow {

@@ -120,7 +120,8 @@
 // the loops over them look at no kind and call nothing (bucket.go). A reservation takes
 // from a counter as soon as it has seen that there is room, and puts back what it took
 // where a later one has none: that is the cost of a refusal, and of a shadow that would
-// refuse. A key remembers what its last request claimed ([Visit]), and what it found.
+// refuse. Who opens reservations keeps what the last of a key was
+// opened with ([Visit]), and so looks nothing up.
 // [Book.Limits] copies the counters of the caller, and what they come to is worked out
 // where a header or an entry tells it.
 //

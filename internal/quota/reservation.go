@@ -144,7 +144,6 @@ func (b *Book) Reserve(now time.Time, r *Reservation, need, least Amounts) *Refu
 	}
 	r.bound = r.most
 	r.reach()
-	b.fetched = r.fetch()
 	if b.takeAll(r, &of, 0) {
 		return nil
 	}

@@ -37,13 +37,15 @@ func TestReopenIsOpen(t *testing.T) {
 		}
 		shared := [][]sluice.Limit{limits.Draw(t, "edition"), limits.Draw(t, "edition")} // by edition
 		pick := func(of string, n int) string { return fmt.Sprint(rapid.IntRange(0, n-1).Draw(t, of)) }
-		visits := make([]quota.Visit, 4)
-		for i := range visits {
-			visits[i] = quota.Visit{
-				User: sluice.UserID(pick("user", 3)), Project: sluice.ProjectID(pick("project", 2)), Model: sluice.ModelID(pick("model", 2)),
-				Policy: rapid.SampledFrom(policies).Draw(t, "policy"), Edition: rapid.Uint32Range(0, 1).Draw(t, "edition"),
+		origins := make([]origin, 4)
+		for i := range origins {
+			origins[i] = origin{
+				key: pick("key", 2), user: pick("user", 3), project: pick("project", 2), model: pick("model", 2),
+				policy: rapid.SampledFrom(policies).Draw(t, "policy"), edition: rapid.IntRange(0, 1).Draw(t, "edition"),
 			}
 		}
+		visits := map[string]quota.Visit{} // by key
+		last := map[string]origin{}        // of the visits
 		var open [][2]*quota.Reservation
 		now := start
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
@@ -56,16 +58,17 @@ func TestReopenIsOpen(t *testing.T) {
 				open = append(open[:i], open[i+1:]...)
 				continue
 			}
-			as := rapid.SampledFrom(visits).Draw(t, "visit")
-			key := quota.Owner{Scope: sluice.ScopeKey, ID: "t", Part: pick("key", 2)}
-			claims := claimsOf(key, &as, shared[as.Edition])
+			as := rapid.SampledFrom(origins).Draw(t, "origin")
+			claims := as.claims(shared[as.edition])
 			one, two := &quota.Reservation{}, &quota.Reservation{}
 			changed, changedToo := plain.Open(now, one, claims), false
 			usual := rapid.IntRange(0, 4).Draw(t, "usual") > 0
-			if usual && quick.Reopen(now, two, key, &as) {
+			visit := visits[as.key]
+			if usual && last[as.key] == as && quick.Reopen(now, two, &visit) {
 				reopened++
 			} else if changedToo = quick.Open(now, two, claims); usual {
-				quick.Remember(two, len(claims), &as)
+				quick.Remember(two, len(claims), &visit)
+				visits[as.key], last[as.key] = visit, as
 			}
 			need := quota.Amounts{sluice.Requests: 1, sluice.Spend: rapid.Int64Range(0, 2).Draw(t, "spend"), sluice.Concurrency: 1}
 			got, want := reserved(quick, now, two, need), reserved(plain, now, one, need)
@@ -85,17 +88,22 @@ func TestReopenIsOpen(t *testing.T) {
 	}
 }
 
-// claimsOf is what a visit claims.
-func claimsOf(key quota.Owner, as *quota.Visit, shared []sluice.Limit) (claims []quota.Claim) {
-	parts := [...]string{sluice.ScopeKey: key.Part, sluice.ScopeUser: string(as.User), sluice.ScopeProject: string(as.Project), sluice.ScopeTenant: "", sluice.ScopeTenantModel: string(as.Model)}
+// origin is what the claims of a request follow from.
+type origin struct {
+	key, user, project, model string
+	policy                    *sluice.Policy
+	edition                   int
+}
+
+func (o *origin) claims(shared []sluice.Limit) (claims []quota.Claim) {
+	parts := [...]string{sluice.ScopeKey: o.key, sluice.ScopeUser: o.user, sluice.ScopeProject: o.project, sluice.ScopeTenant: "", sluice.ScopeTenantModel: o.model}
 	for s := sluice.ScopeKey; s <= sluice.ScopeTenantModel; s++ {
 		if s == sluice.ScopeRun {
 			continue
 		}
-		part := parts[s]
-		claims = append(claims, quota.Claim{Owner: quota.Owner{Scope: s, ID: key.ID, Part: part}, Limits: as.Policy.Limits[s], Shadow: as.Policy.Mode == sluice.Shadow})
+		claims = append(claims, quota.Claim{Owner: quota.Owner{Scope: s, ID: "t", Part: parts[s]}, Limits: o.policy.Limits[s], Shadow: o.policy.Mode == sluice.Shadow})
 	}
-	return append(claims, quota.Claim{Owner: quota.Owner{Scope: sluice.ScopeModel, ID: string(as.Model)}, Limits: shared}, quota.Claim{Owner: quota.Owner{Scope: sluice.ScopeFleet}, Limits: shared})
+	return append(claims, quota.Claim{Owner: quota.Owner{Scope: sluice.ScopeModel, ID: o.model}, Limits: shared}, quota.Claim{Owner: quota.Owner{Scope: sluice.ScopeFleet}, Limits: shared})
 }
 
 // reserved tells of a reservation's accounts, and what became of it.
