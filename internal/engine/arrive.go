@@ -57,7 +57,7 @@ func (e *Engine) Arrive(now time.Time, c Call) (v Verdict) {
 
 // untried reports whether nobody has looked into which dialects the request may be
 // put.
-func (r *request) untried() bool { return len(r.call.Others) > 0 && r.call.Others[0].Untried }
+func (r *request) untried() bool { return r.call.Versed && r.call.Others[0].Untried }
 
 // takes reports whether the pool that the request would go to first takes it at once,
 // as far as its backends are concerned.
@@ -239,8 +239,7 @@ func (e *Engine) firstOffers(r *request, m *route.Model, joined *pool) []*price.
 // enqueue puts the request at its place in a pool's queue.
 func (e *Engine) enqueue(now time.Time, r *request, p *pool) {
 	r.pool, r.phase = p, waiting
-	r.maxWait = e.maxWaitOf(r, p)
-	r.item.Deadline = r.item.Since.Add(r.maxWait)
+	r.item.Deadline = r.item.Since.Add(e.maxWaitOf(r, p))
 	e.push(r, p)
 }
 

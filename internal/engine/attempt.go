@@ -69,7 +69,7 @@ func (e *Engine) AttemptEnded(now time.Time, id sluice.RequestID, res Result) Ne
 	pl, key := r.place, r.taken.Key()
 	failed := pl.Backend
 	if res.Others != nil {
-		r.call.Others = res.Others
+		r.call.Others, r.call.Versed = res.Others, len(res.Others) > 0
 		e.number(r)
 	}
 	e.correct(now, r, res.Usage, true)

@@ -9,16 +9,13 @@ import (
 	"sluice/internal/sched"
 )
 
-// asked is the output bound by which a request is counted of what is offered to its
-// pool. counted says that it is, and has not left the queue.
-type asked struct {
-	bound   sluice.Tokens
-	counted bool
-}
+// uncounted is asked of a request that is not counted of what is offered to its pool, or
+// has left the queue.
+const uncounted sluice.Tokens = -1
 
 // asks is what the request is counted as.
 func (r *request) asks() demand.Work {
-	w, bound := &r.call.Work, r.asked.bound
+	w, bound := &r.call.Work, r.asked
 	return demand.Work{
 		demand.Requests: 1, demand.Input: int64(w.Input), demand.Uncached: int64(max(0, w.Input-w.CachedInput)),
 		demand.Output: int64(min(w.Output, bound)), demand.KV: int64(w.Input + min(w.OutputHold, bound)),
@@ -34,7 +31,7 @@ func (r *request) kind() demand.Kind {
 
 // count adds a request to what is offered to a pool.
 func (e *Engine) count(r *request, p *pool) {
-	r.asked = asked{bound: r.bound, counted: true}
+	r.asked = r.bound
 	w := r.asks()
 	p.base().meter.Offer(e.now, r.kind(), &w)
 }
@@ -42,7 +39,7 @@ func (e *Engine) count(r *request, p *pool) {
 // joined counts a request that has joined a queue, unless its flow waits there for a
 // limit of its caller: then it is counted when that lets it start.
 func (e *Engine) joined(r *request) {
-	r.asked.counted = false
+	r.asked = uncounted
 	if !r.item.Parked() {
 		e.count(r, r.pool)
 	}
@@ -50,9 +47,9 @@ func (e *Engine) joined(r *request) {
 
 // leaves notes that a request waits no more.
 func (e *Engine) leaves(r *request) {
-	if r.asked.counted {
-		r.asked.counted = false
+	if r.asked != uncounted {
 		w := r.asks()
+		r.asked = uncounted
 		r.pool.base().meter.Leave(e.now, r.kind(), &w)
 	}
 }
@@ -60,16 +57,16 @@ func (e *Engine) leaves(r *request) {
 // retracts takes back what a request was counted as: its caller's own limit is what it
 // waits for, or it is counted anew.
 func (e *Engine) retracts(r *request) {
-	if r.asked.counted {
-		r.asked.counted = false
+	if r.asked != uncounted {
 		w := r.asks()
+		r.asked = uncounted
 		r.pool.base().meter.Retract(e.now, r.kind(), &w)
 	}
 }
 
 // starts notes that a request has been dispatched.
 func (e *Engine) starts(r *request) {
-	if !r.asked.counted {
+	if r.asked == uncounted {
 		e.count(r, r.pool)
 	}
 	e.leaves(r)

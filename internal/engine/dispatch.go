@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"sluice"
+	"sluice/internal/ladder"
 	"sluice/internal/quota"
 	"sluice/internal/route"
 	"sluice/internal/sched"
@@ -83,7 +84,7 @@ func (e *Engine) NextWake() (at time.Time, ok bool) {
 		}
 	}
 	if e.expiry.Len() > 0 {
-		sooner(e.base.Add(time.Duration(e.expiry.Top().check)))
+		sooner(e.base.Add(time.Duration(e.expiry.Key())))
 	}
 	if e.ladders && (waiting || e.restless) {
 		sooner(e.base.Add(time.Duration(e.looked) + ladderEvery))
@@ -229,13 +230,23 @@ func (e *Engine) grant(now time.Time, r *request) {
 		}
 		g.HedgeAfter = r.hedgeAfter(m)
 	}
-	g.Away, g.Queued, g.Stay = r.away, now.Sub(r.item.Since), p.chooser.Stayed()
+	g.Away, g.Queued, g.Stay = r.away, e.queued(r), p.chooser.Stayed()
 	g.OutputBound, g.Clamped, g.HeldSpend, g.HeldTo = r.bound, r.bound < r.call.Work.OutputBound, r.spend, r.heldTo
-	g.Tier, g.Felt, g.Degraded = r.tier, r.felt, r.clamped
+	if g.Tier, g.Degraded = r.tier, r.clamped; g.Tier != ladder.None {
+		g.Felt = r.felt
+	}
 	g.Policy, g.Candidates, g.Limits, g.Would = e.table.Version, candidates, e.book.Limits(now, &r.res, &out.limits), would
 	if g.Prefer = r.prefer; g.Prefer != route.PreferNone && r.ranking != nil {
 		g.Preferred = e.preferred(r)
 	}
+}
+
+// queued is how long a request has waited for the attempt that begins.
+func (e *Engine) queued(r *request) time.Duration {
+	if r.attempt == 1 {
+		return time.Duration(e.ns - r.arrived)
+	}
+	return e.now.Sub(r.item.Since)
 }
 
 // candidates lists the backends that were considered: those of the pools before

@@ -219,7 +219,7 @@ func (e *Engine) viewOf(now time.Time, r *request, near bool) RequestView {
 	}
 	switch r.phase {
 	case waiting:
-		v.Phase, v.Waited, v.MaxWait = Waiting, now.Sub(r.item.Since), r.maxWait
+		v.Phase, v.Waited, v.MaxWait = Waiting, now.Sub(r.item.Since), r.maxWait()
 		v.Passed, v.Most, v.Gathering = r.item.Passed(), r.item.Cost, r.pool.queue.Gathering() == &r.item
 		if near {
 			v.Position, v.Wait = r.pool.queue.Place(&r.item, r.pool.running())

@@ -286,7 +286,7 @@ func (e *Engine) degrade(now time.Time, r *request, p *pool) {
 	}
 	bound := acts.Answer(r.bound, r.least(), r.call.Choices)
 	if bound < r.bound {
-		r.lessened = lessened{p, r.bound - bound}
+		r.lessener, r.lessened = p, r.bound-bound
 		if acts == &g.acts {
 			r.bound, r.clamped = bound, true
 			r.felt = g.standing[1]
@@ -295,24 +295,16 @@ func (e *Engine) degrade(now time.Time, r *request, p *pool) {
 	}
 }
 
-// lessened is by how much the ladder of a pool has lowered the bound of an answer, or in
-// shadow would have.
-type lessened struct {
-	pool *pool
-	by   sluice.Tokens
-}
-
 // bounded counts an answer that is bounded, now that there is to be one.
 func (r *request) bounded() {
-	l := r.lessened
-	r.lessened = lessened{}
-	if l.pool == nil {
+	if r.lessened == 0 {
 		return
 	}
-	if g := l.pool.base().grade; g != nil {
+	if g := r.lessener.base().grade; g != nil {
 		g.counts.Clamped++
-		g.counts.ClampedTokens += l.by
+		g.counts.ClampedTokens += r.lessened
 	}
+	r.lessener, r.lessened = nil, 0
 }
 
 // graded counts what ladders did to an arrival, in the pool whose ladder it was.

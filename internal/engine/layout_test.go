@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestLayout holds what the same steps ask for to the cache lines in which it is thought
-// to be. A request begins one, as all of its size do.
+// TestLayout holds what a request is asked for from its turn on to the cache lines in
+// which it is thought to be. A request begins one, as all of its size do.
 func TestLayout(t *testing.T) {
 	const cacheLine = 64
 	begins := map[uintptr]string{}
@@ -20,7 +20,7 @@ func TestLayout(t *testing.T) {
 		}
 	}
 	visit(reflect.TypeFor[request](), 0)
-	for i, name := range []string{"hash", "taken", "cached", "asked", "maxSpend", 6: "ID", "Others", "Work"} {
+	for i, name := range []string{2: "hash", "taken", "covers", "ID", 9: "item"} {
 		if got := begins[uintptr(i)*cacheLine]; name != "" && got != name {
 			t.Errorf("cache line %d of a request begins with %q, want %s", i, got, name)
 		}

@@ -296,15 +296,15 @@ func (e *Engine) waitedTooLong(now time.Time, r *request) *sluice.Error {
 	}
 	err := &sluice.Error{
 		Kind: sluice.KindOverloaded, Reason: sluice.QueueTimeout,
-		Msg:        fmt.Sprintf("no place became free in %s within %v", p.title(), r.maxWait),
+		Msg:        fmt.Sprintf("no place became free in %s within %v", p.title(), r.maxWait()),
 		RetryAfter: max(p.drain(now, &r.item), now.Sub(r.item.Since)), Expected: true,
 	}
 	if p.defers(r) {
-		err.Msg = fmt.Sprintf("%s is short of capacity and lets batch wait, and this request may wait no longer than %v", p.title(), r.maxWait)
+		err.Msg = fmt.Sprintf("%s is short of capacity and lets batch wait, and this request may wait no longer than %v", p.title(), r.maxWait())
 		err.Hint = "allow a longer wait with sluice-max-wait, or send it as a batch, which waits for as long as it must"
 		err.RetryAfter = max(err.RetryAfter, p.deferral(now))
 	}
-	if r.maxWait <= 0 {
+	if r.maxWait() <= 0 {
 		err.Reason = sluice.DeadlineUnmet
 		err.Msg = fmt.Sprintf("%s has no place now and the request may not wait", p.title())
 	}

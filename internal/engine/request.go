@@ -12,9 +12,10 @@ import (
 	"sluice/internal/sched"
 )
 
-// request is one open or expired request. Its fields are in the order in which they are
-// asked for, by cache lines: by the time of its turn what has waited is in no cache, and
-// every line of it is a miss. See TestLayout.
+// request is one open or expired request. By the time of its turn what has waited is in
+// no cache, and every line of it is a miss: so what is asked for from then on, to its end,
+// lies together, in the middle of course and call, and the item begins with a line of its
+// own. See TestLayout.
 type request struct {
 	course
 	call call
@@ -25,7 +26,21 @@ type request struct {
 // course is what of a request begins anew when its memory is used again, but for
 // ranking.
 type course struct {
-	// At its end, and when it starts.
+	// When it comes, and when something is the matter.
+
+	maxSpend  sluice.Nano                   // the model's MaxSpend
+	risks     map[sluice.PoolID]sluice.Risk // the model's MaxRisk
+	region    string                        // in which it is to be served, of a model with a locality
+	number    uint64                        // it has, and no other has had; see fit
+	predicted time.Duration                 // wait, at arrival
+	tried     []sluice.BackendID
+	failed    []string      // the failure domains in which attempts failed
+	lessener  *pool         // whose ladder has lowered bound
+	left      time.Duration // its client has, and its backend may go on for as long; else 0
+	felt      *Felt         // of the ladder that tier is of; nil if it was on the ground
+	ranking   *ranking      // nil where it never had one
+
+	// When its turn comes, and at its end.
 
 	hash     uint64   // of its id, in the engine's index
 	other    *request // that it races with: of a hedge the one it is beside, of that one its hedge
@@ -50,49 +65,24 @@ type course struct {
 	pool     *pool        // where it waits or runs
 	place    *route.Place // where it runs
 
-	taken   *route.Taken // what it takes of the place
-	started int64        // of this attempt, in nanoseconds from the engine's base, as all that follow
-	arrived int64
-	expires int64
-	check   int64               // when expires is looked at: never later than expires
-	spot    sched.Spot[request] // of expiry or of expired
-	ranking *ranking            // nil where it never had one
+	taken    *route.Taken // what it takes of the place
+	started  int64        // of this attempt, in nanoseconds from the engine's base, as the two that follow
+	arrived  int64
+	expires  int64
+	spot     sched.Spot[request] // of expiry, by when that is looked at, which is never later, or of expired
+	cached   sluice.Tokens       // of its input, believed to be in the place's prefix cache
+	lessened sluice.Tokens       // by how much a ladder has lowered bound, or in shadow would have, until the request has a place
 
-	// When its turn comes.
-
-	cached sluice.Tokens // of its input, believed to be in the place's prefix cache
 	covers
-	table  *route.Table // in which model was looked up
-	model  *route.Model // nil if the table has none
-	number uint64       // it has, and no other has had; see fit
-
-	asked    asked
-	felt     *Felt    // of the ladder that tier is of; nil if it was on the ground
-	lessened lessened // by how much that has lowered bound, until the request has a place
-	tried    []sluice.BackendID
-
-	// When it comes.
-
-	maxSpend sluice.Nano                   // the model's MaxSpend
-	risks    map[sluice.PoolID]sluice.Risk // the model's MaxRisk
-	region   string                        // in which it is to be served, of a model with a locality
-
-	// When something is the matter.
-
-	maxWait   time.Duration // in a queue
-	predicted time.Duration // wait, at arrival
-	left      time.Duration // its client has, and its backend may go on for as long; else 0
-	failed    []string      // the failure domains in which attempts failed
+	table *route.Table  // in which model was looked up
+	model *route.Model  // nil if the table has none
+	asked sluice.Tokens // the output bound by which it is counted of what is offered to its pool, or uncounted
 }
 
 // call is what of a Call is asked for after its arrival. Whose it is, and for which model,
 // is the item's flow.
 type call struct {
-	User    sluice.UserID
-	Run     sluice.RunID
-	Least   sluice.Tokens
-	MaxWait time.Duration
-
+	Shadow    *route.Shadow
 	ID        sluice.RequestID
 	Class     sluice.Class
 	Risk      sluice.Risk // as the policy raises it
@@ -103,18 +93,23 @@ type call struct {
 	Single    bool
 	Whole     bool
 	Counted   bool
+	Versed    bool // Others are any: most often there are none
 	Needs     route.Needs
-	Choices   int64
-	Session   route.Session
 	Pin       *route.Pin
-	Shadow    *route.Shadow
+	Choices   int64
+	Work      sluice.Work
 
-	Others []route.Translation
-	Prefix route.Prefix
-	Policy *sluice.Policy
+	// When it comes.
 
-	Work    sluice.Work
+	Policy  *sluice.Policy
 	Dialect string
+	Others  []route.Translation
+	Prefix  route.Prefix
+	Session route.Session
+	User    sluice.UserID
+	Run     sluice.RunID
+	Least   sluice.Tokens
+	MaxWait time.Duration
 }
 
 // covers is what a request's hold on budgets is for.
@@ -147,12 +142,12 @@ func (e *Engine) newRequest(now time.Time, c *Call) *request {
 		r = &request{}
 	}
 	p := &c.Principal
-	r.course = course{ranking: r.ranking}
+	r.course = course{ranking: r.ranking, asked: uncounted}
 	r.call = call{
 		ID: c.ID, Class: c.Class, Risk: p.Policy.Raise(c.Risk), Billing: c.Billing,
 		Free: c.Free, Owed: c.Owed, Streaming: c.Streaming, Single: c.Single, Whole: c.Whole, Counted: c.Counted,
 		Needs: c.Needs, Choices: c.Choices, Session: c.Session, Policy: p.Policy, Pin: c.Pin, Shadow: c.Shadow,
-		Run: p.Run, Dialect: c.Dialect, Others: c.Others, Prefix: c.Prefix, User: p.User, Least: c.Least, MaxWait: c.MaxWait,
+		Run: p.Run, Dialect: c.Dialect, Versed: len(c.Others) > 0, Others: c.Others, Prefix: c.Prefix, User: p.User, Least: c.Least, MaxWait: c.MaxWait,
 	}
 	if !c.Free {
 		r.call.Work = c.Work
@@ -204,7 +199,7 @@ func (e *Engine) reuse(r *request) {
 // ownFirst leaves places of other dialects to requests that find none of their own:
 // what passes as it is loses nothing.
 func (r *request) ownFirst(places []*route.Place, left []route.Left) {
-	if len(r.call.Others) == 0 { // none of another can take it
+	if !r.call.Versed { // none of another can take it
 		return
 	}
 	ask := r.spoken()
@@ -355,6 +350,9 @@ func (r *request) dearer(b *route.Backend) bool {
 	}
 	return !r.call.Free && r.price(b.Row(), bound) > r.spend
 }
+
+// maxWait is how long the request may wait in the queue that it joined last.
+func (r *request) maxWait() time.Duration { return r.item.Deadline.Sub(r.item.Since) }
 
 // maxWaitOf is the longest wait of a request in a pool: its own, or what it may be.
 func (e *Engine) maxWaitOf(r *request, p *pool) time.Duration {

@@ -100,17 +100,17 @@ func (e *Engine) learnLife(d time.Duration) {
 // watch puts a request under the expiry rule.
 func (e *Engine) watch(r *request) {
 	r.expires = e.ns + int64(e.ttl(r))
-	r.check = r.expires
-	e.expiry.Push(r, &r.spot, r.check, 0)
+	e.expiry.Push(r, &r.spot, r.expires, 0)
 }
 
 // ttl is how long a request may show no activity: longer than its backend may. An
 // answer in one piece shows none until its end.
 func (e *Engine) ttl(r *request) time.Duration {
 	switch {
+	case r.place != nil:
 	case r.left > 0:
 		return max(e.opts.HoldTTL, r.left+time.Minute)
-	case r.place == nil:
+	default:
 		return e.opts.HoldTTL
 	}
 	quiet := r.place.Backend.Silence
@@ -126,25 +126,25 @@ func (e *Engine) ttl(r *request) time.Duration {
 func (e *Engine) unwatch(r *request) { e.expiry.Remove(&r.spot) }
 
 // sweep expires the holds without activity. Progress moves expires alone, so that
-// it costs nothing; the heap is put right when a check is due.
+// it costs nothing; the heap is put right when it is looked at.
 func (e *Engine) sweep(now time.Time) {
 	for e.expiry.Len() > 0 {
-		r := e.expiry.Top()
-		if r.check > e.ns {
+		at := e.expiry.Key()
+		if at > e.ns {
 			return
 		}
+		r := e.expiry.Top()
 		if r.expires > e.ns {
-			r.check = r.expires
-			e.expiry.Fix(&r.spot, r.check)
+			e.expiry.Fix(&r.spot, r.expires)
 			continue
 		}
-		e.expire(now, r)
+		e.expire(now, r, at)
 	}
 }
 
 // expire charges what a request holds and frees its place. The oldest expired
-// request is forgotten when there are too many.
-func (e *Engine) expire(now time.Time, r *request) {
+// request, by when that was looked at, is forgotten when there are too many.
+func (e *Engine) expire(now time.Time, r *request, at int64) {
 	e.part(r)
 	g := Grant{ID: r.call.ID, Attempt: r.attempt, Pool: r.pool.id, Err: &sluice.Error{
 		Kind: sluice.KindTimeout, Reason: sluice.HoldExpired, Msg: "the request showed no activity until its reservation ran out",
@@ -156,7 +156,7 @@ func (e *Engine) expire(now time.Time, r *request) {
 	}
 	e.book.Expire(now, &r.res)
 	r.phase = expired
-	e.expired.Push(r, &r.spot, r.check, 0)
+	e.expired.Push(r, &r.spot, at, 0)
 	if e.expired.Len() > e.opts.MaxExpired {
 		oldest := e.expired.Top()
 		e.expired.Remove(&oldest.spot)

@@ -32,7 +32,7 @@ type usually struct {
 // that is kept to regions or providers is held against every backend each time.
 func (r *request) plain() bool {
 	p := r.call.Policy
-	return (p == nil || len(p.Regions)+len(p.Providers) == 0) && len(r.call.Others) == 0 && r.call.Pin == nil && len(r.tried) == 0 && !r.avoid && r.maxSpend == 0 && r.roam
+	return (p == nil || len(p.Regions)+len(p.Providers) == 0) && !r.call.Versed && r.call.Pin == nil && len(r.tried) == 0 && !r.avoid && r.maxSpend == 0 && r.roam
 }
 
 // serving brings the set up to what a plain request asks for; false if its input is too
