@@ -34,7 +34,7 @@ func (e *Engine) again(now time.Time, r *request) (to *pool, why route.Denied, e
 	roam := r.roam
 	r.roam = true
 	r.visit(m, r.pool.id, func(id sluice.PoolID, _ bool) bool {
-		if p := e.byID[id]; p != nil {
+		if p := e.poolOf(id); p != nil {
 			why = p.denies(now, r)
 		}
 		return why != route.DeniedNowhere

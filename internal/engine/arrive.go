@@ -66,7 +66,7 @@ func (e *Engine) takes(now time.Time, r *request, m *route.Model) bool {
 	if len(first) == 0 {
 		return false
 	}
-	p := e.byID[first[0]]
+	p := e.poolOf(first[0])
 	if p.queue.Len() > 0 {
 		return false
 	}
@@ -80,7 +80,7 @@ func (e *Engine) takes(now time.Time, r *request, m *route.Model) bool {
 }
 
 func (e *Engine) model(c *Call) (*route.Model, *sluice.Error) {
-	m := e.table.Models[c.Model]
+	m := e.modelNamed(c.Model)
 	if m == nil {
 		return nil, &sluice.Error{
 			Kind: sluice.KindNotFound, Reason: sluice.ModelNotFound, Param: "model",
@@ -224,11 +224,7 @@ func (e *Engine) firstOffers(r *request, m *route.Model, joined *pool) []*price.
 		return nil
 	}
 	for _, id := range r.first(m) {
-		p := joined.base() // most often
-		if p.id != id {
-			p = e.byID[id]
-		}
-		e.rows = p.offers(r, e.rows)
+		e.rows = e.poolOf(id).offers(r, e.rows)
 	}
 	if m.IsFallback(joined.id) {
 		e.rows = joined.offers(r, e.rows)

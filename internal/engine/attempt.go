@@ -51,7 +51,7 @@ func (e *Engine) Leave(now time.Time, id sluice.RequestID, u sluice.Usage, d tim
 		return false
 	}
 	e.correct(now, r, u, true)
-	r.taken.Spent(u, sluice.ClientGone)
+	r.taken.Spent(u.InputTotal(), u.OutputTotal(), sluice.ClientGone)
 	e.free(now, r, route.Ending{Why: sluice.ClientGone})
 	r.phase, r.left = idle, d
 	e.watch(r)
@@ -74,7 +74,7 @@ func (e *Engine) AttemptEnded(now time.Time, id sluice.RequestID, res Result) Ne
 	}
 	e.correct(now, r, res.Usage, true)
 	r.reported(&res.Usage)
-	r.taken.Spent(res.Usage, res.Reason)
+	r.taken.Spent(res.Usage.InputTotal(), res.Usage.OutputTotal(), res.Reason)
 	e.free(now, r, route.Ending{Why: res.Reason, RetryAfter: res.RetryAfter, Overload: res.Overload, Credential: res.Credential})
 	other := r.other
 	if r.beside {

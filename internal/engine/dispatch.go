@@ -20,7 +20,10 @@ func (e *Engine) Advance(now time.Time) []Grant {
 	if !e.cools.IsZero() && !now.Before(e.cools) {
 		e.healthChanged(now)
 	}
-	e.endWaits(now.Add(-1)) // a place that comes too late is for those behind
+	due := e.due(now) // if no wait is over, none will be: who moves keeps its deadline
+	if due {
+		e.endWaits(now.Add(-1)) // a place that comes too late is for those behind
+	}
 	for again := true; again; {
 		again = e.evacuateAll(now)
 		for _, p := range e.pools {
@@ -28,13 +31,23 @@ func (e *Engine) Advance(now time.Time) []Grant {
 				again = true // a request has moved to a pool that may have been served already
 			}
 		}
-		if !again {
+		if !again && due {
 			again = e.endWaits(now) // what leaves may have kept others back
 		}
 	}
 	e.answers, e.told = e.told, e.answers
 	e.answers.reset()
 	return e.told.grants
+}
+
+// due reports whether a wait is to be over by a moment.
+func (e *Engine) due(by time.Time) bool {
+	for _, p := range e.queues {
+		if p.queue.Due(by) != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // endWaits ends the waits that were to be over by a moment. It reports whether
@@ -256,7 +269,7 @@ func (e *Engine) candidates(now time.Time, r *request) []Candidate {
 	if m := e.modelOf(r); m != nil && r.call.Shadow == nil && (m.Terms != nil || m.Locality != nil || m.Prefer != route.PreferNone || len(m.Pools) > 0 && m.Pools[0] != r.pool.id) {
 		out = e.unmet(r, m, out)
 		r.visit(m, "", func(id sluice.PoolID, fallback bool) bool {
-			p := e.byID[id]
+			p := e.poolOf(id)
 			if p == nil || p == r.pool.base() {
 				return p != nil && r.locality(m) == nil
 			}
@@ -270,24 +283,26 @@ func (e *Engine) candidates(now time.Time, r *request) []Candidate {
 		})
 	}
 	p := r.pool
-	asked, preferred := p.chooser.Asks(), len(p.figures) > 0
 	at := len(out)
-	out = slices.Grow(out, len(p.places))[:at+len(p.places)]
-	for i, pl := range p.places {
-		c, left := &out[at+i], p.left[i] // filled where it is
-		*c = Candidate{}
-		c.Pool, c.Backend, c.Left = p.id, pl.Backend.ID, string(left)
-		if left == route.LeftLacks || left == route.LeftTranslate {
-			c.detail(r, pl.Backend, left)
+	out = append(out, p.blanks...)
+	own := out[at:]
+	for i, left := range p.left[:len(own)] {
+		if left == route.Chosen {
+			continue
 		}
-		if asked {
+		c := &own[i]
+		if c.Left = string(left); left == route.LeftLacks || left == route.LeftTranslate {
+			c.detail(r, p.places[i].Backend, left)
+		}
+	}
+	if p.chooser.Asks() {
+		for i := range own {
 			note := p.chooser.Note(i)
-			c.Cached, c.Cost = note.Cached, note.Cost
+			own[i].Cached, own[i].Cost = note.Cached, note.Cost
 		}
-		if preferred {
-			f := &p.figures[i]
-			c.Expected, c.Price = f.Time, f.Price
-		}
+	}
+	for i, f := range p.figures {
+		own[i].Expected, own[i].Price = f.Time, f.Price
 	}
 	e.answers.candidates = out
 	return slices.Clip(out[from:])
@@ -301,7 +316,7 @@ func (e *Engine) unmet(r *request, m *route.Model, out []Candidate) []Candidate 
 	}
 	first := r.first(m)
 	for _, id := range m.Pools {
-		if p := e.byID[id]; p != nil && p != r.pool.base() && !slices.Contains(first, id) {
+		if p := e.poolOf(id); p != nil && p != r.pool.base() && !slices.Contains(first, id) {
 			for _, pl := range p.places {
 				out = append(out, r.candidate(id, pl.Backend, route.LeftTerms))
 			}
@@ -316,7 +331,7 @@ const mostLeftOut = 16
 // leftOut lists the backends of all pools of a model, of which none serves a request.
 func (e *Engine) leftOut(now time.Time, r *request, m *route.Model) (out []Candidate) {
 	m.Visit("", func(id sluice.PoolID, _ bool) bool {
-		p := e.byID[id]
+		p := e.poolOf(id)
 		if p == nil {
 			return false
 		}

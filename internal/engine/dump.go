@@ -34,7 +34,7 @@ func (e *Engine) Dump(now time.Time, z Zoom, limit int) View {
 			v.Requests = append(v.Requests, e.viewOf(now, h, true))
 		}
 	case z.Pool != "":
-		if p := e.byID[z.Pool]; p != nil {
+		if p := e.poolOf(z.Pool); p != nil {
 			e.zoom(now, &v, p, z.Tenant, limit)
 		}
 	case z.Tenant != "":

@@ -60,6 +60,7 @@ type Engine struct {
 	pools  []*pool // by id
 	queues []*pool // of them, and of the guests of their regions
 	byID   map[sluice.PoolID]*pool
+	last   found                             // what was asked for by name last: most often it is again
 	places map[sluice.BackendID]*route.Place // retired ones too, while they run something
 
 	requests byname.Index[sluice.RequestID, request, ids] // open and expired
@@ -135,6 +136,33 @@ func (ids) Name(r *request) sluice.RequestID { return r.call.ID }
 
 func (ids) Hash(seed maphash.Seed, id sluice.RequestID) uint64 {
 	return maphash.String(seed, string(id))
+}
+
+// found is what was found by name. Nil is nothing.
+type found struct {
+	pool  *pool
+	model *route.Model
+	name  sluice.ModelID // of model, in the table in force
+}
+
+// poolOf is the pool of a name, nil if there is none.
+func (e *Engine) poolOf(id sluice.PoolID) *pool {
+	if p := e.last.pool; p != nil && p.id == id {
+		return p
+	}
+	p := e.byID[id]
+	e.last.pool = p
+	return p
+}
+
+// modelNamed is the model of a name in the table in force, nil if that has none.
+func (e *Engine) modelNamed(id sluice.ModelID) *route.Model {
+	if m := e.last.model; m != nil && e.last.name == id {
+		return m
+	}
+	m := e.table.Models[id]
+	e.last.model, e.last.name = m, id
+	return m
 }
 
 // newTaken is memory for what an attempt takes. What has just ended is in the

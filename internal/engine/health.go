@@ -209,10 +209,10 @@ func (e *Engine) link() {
 			var others []*pool
 			for _, o := range all {
 				if o != id {
-					others = append(others, e.byID[o])
+					others = append(others, e.poolOf(o))
 				}
 			}
-			e.byID[id].others = append(e.byID[id].others, others)
+			e.poolOf(id).others = append(e.poolOf(id).others, others)
 		}
 	}
 	members := make(map[string][]*route.Place)

@@ -38,7 +38,7 @@ func (e *Engine) Hedge(now time.Time, id sluice.RequestID) Hedged {
 	if r == nil || r.phase != running || r.begun {
 		return Hedged{Denied: route.DeniedOver}
 	}
-	m, tenant := e.table.Models[r.item.Flow.Model], r.item.Flow.Tenant
+	m, tenant := e.modelNamed(r.item.Flow.Model), r.item.Flow.Tenant
 	switch {
 	case m == nil || !r.hedges(m):
 		return Hedged{Denied: route.DeniedOver}
@@ -119,7 +119,7 @@ func (e *Engine) seat(now time.Time, h *request, m *route.Model) (i int, why rou
 	i, why = -1, route.DeniedNowhere
 	for _, h.avoid = range []bool{true, false} {
 		found := h.visit(m, current, func(id sluice.PoolID, fallback bool) bool {
-			p := e.byID[id]
+			p := e.poolOf(id)
 			if p == nil || fallback && id != current { // it is late, and has not failed
 				return false
 			}

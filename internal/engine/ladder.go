@@ -323,7 +323,7 @@ func (e *Engine) graded(r *request, p *pool) {
 
 // pinned carries out an operator's order about a pool's ladder.
 func (e *Engine) pinned(now time.Time, o *Order) (changed bool, err error) {
-	p := e.byID[o.Pool]
+	p := e.poolOf(o.Pool)
 	if p == nil {
 		return false, unknown("pool", string(o.Pool), "sluice status lists them")
 	}

@@ -51,15 +51,12 @@ func (e *Engine) spent(now time.Time, r *request, a *Actual) {
 	if r.phase != running {
 		return
 	}
-	u, before := &a.Usage, r.res.Posted()
+	before := r.res.Posted()
+	in, out := a.Usage.InputTotal()-sluice.Tokens(before[sluice.InputTokens]), a.Usage.OutputTotal()-sluice.Tokens(before[sluice.OutputTokens])
 	if a.Reason == sluice.ReasonNone && !r.call.Free {
-		out := u.OutputTotal() - sluice.Tokens(before[sluice.OutputTokens])
 		r.place.Completed(now, r.taken, max(0, out), r.call.Choices)
 	}
-	r.taken.Spent(sluice.Usage{
-		Input:  max(0, u.InputTotal()-sluice.Tokens(before[sluice.InputTokens])),
-		Output: max(0, u.OutputTotal()-sluice.Tokens(before[sluice.OutputTokens])),
-	}, a.Reason)
+	r.taken.Spent(in, out, a.Reason)
 }
 
 // paced is the earliest that the rates of a pool's backends have room for something

@@ -34,7 +34,7 @@ func (e *Engine) soon(now time.Time, r *request, m *route.Model) (in *pool, wait
 		r.region, r.away = l.Regions[0], false
 	}
 	r.visit(m, "", func(id sluice.PoolID, _ bool) bool {
-		p := e.byID[id]
+		p := e.poolOf(id)
 		if at, ok := e.resumes(now, r, p); ok {
 			in, wait = p, max(at.Sub(now), p.wait(now, r))
 		}

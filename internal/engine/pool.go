@@ -21,6 +21,7 @@ type pool struct {
 	queue   *sched.Queue
 	places  []*route.Place
 	leaving []*route.Place // taken out of the table while they ran something; for the view
+	blanks  []Candidate    // of each place, what is told of it whatever the request
 	left    []route.Left   // scratch: one word per place
 	asking  route.Asking   // scratch: what the last choice was for; empty if its rule does not look at that
 	chooser *route.Chooser

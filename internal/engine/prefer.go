@@ -34,7 +34,7 @@ func (e *Engine) prefer(now time.Time, r *request, m *route.Model) {
 	e.figures = e.figures[:0]
 	for _, id := range rest {
 		f := route.Figure{}
-		if p := e.byID[id].at(r); p != nil { // of the region where it is to be served
+		if p := e.poolOf(id).at(r); p != nil { // of the region where it is to be served
 			f = p.figure(now, r)
 		}
 		e.figures = append(e.figures, f)

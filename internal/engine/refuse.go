@@ -22,7 +22,7 @@ func (e *Engine) refuse(now time.Time, r *request, m *route.Model, err *sluice.E
 	case err.Reason == sluice.Degraded:
 		p = e.declined.pool
 	case len(m.Pools) > 0:
-		p = e.byID[r.first(m)[0]]
+		p = e.poolOf(r.first(m)[0])
 	}
 	if p != nil {
 		e.turnedAway(now, p, r, err.Reason)
@@ -188,8 +188,8 @@ func (e *Engine) unserved(now time.Time, r *request, m *route.Model) *sluice.Err
 	r.roam = true
 	defer func() { r.roam = roam }()
 	r.visit(m, "", func(id sluice.PoolID, _ bool) bool {
-		ask := r.ask(e.byID[id])
-		for _, pl := range e.byID[id].places {
+		ask := r.ask(e.poolOf(id))
+		for _, pl := range e.poolOf(id).places {
 			left := r.eligible(pl.Backend, &ask)
 			if left == route.Chosen {
 				left = route.LeftUnhealthy

@@ -22,7 +22,7 @@ type offer struct {
 // the one with the shortest, of those that serve it at least so well.
 func (e *Engine) shortest(now time.Time, r *request, ids []sluice.PoolID, least service) (best offer) {
 	for _, id := range ids {
-		p := e.byID[id].at(r)
+		p := e.poolOf(id).at(r)
 		if p == nil || p.serves(now, r) < least {
 			continue
 		}
@@ -77,7 +77,7 @@ func (e *Engine) nearest(now time.Time, r *request, m *route.Model, ids []sluice
 func (e *Engine) welcome(now time.Time, r *request, m *route.Model) (yes bool) {
 	yes = true
 	r.visit(m, "", func(id sluice.PoolID, _ bool) bool {
-		p := e.byID[id]
+		p := e.poolOf(id)
 		if p == nil || p.serves(now, r) < avoided {
 			return false
 		}
@@ -128,7 +128,7 @@ func (e *Engine) nextRegion(now time.Time, r *request, m *route.Model, least ser
 // so well; unless it is patient, one whose predicted wait it can bear.
 func (e *Engine) nextPool(now time.Time, r *request, m *route.Model, least service, patient bool) (to *pool, hope bool, err *sluice.Error) {
 	r.visit(m, r.pool.id, func(id sluice.PoolID, _ bool) bool {
-		p := e.byID[id].at(r)
+		p := e.poolOf(id).at(r)
 		if p == nil {
 			return false
 		}

@@ -246,7 +246,7 @@ func (r *request) maxRisk(p *pool) sluice.Risk {
 // modelOf is the request's model in the table in force, nil if that has none.
 func (e *Engine) modelOf(r *request) *route.Model {
 	if r.table != e.table {
-		r.table, r.model = e.table, e.table.Models[r.item.Flow.Model]
+		r.table, r.model = e.table, e.modelNamed(r.item.Flow.Model)
 	}
 	return r.model
 }

@@ -57,7 +57,7 @@ func (e *Engine) Cancel(now time.Time, id sluice.RequestID, why sluice.Reason) b
 	}
 	e.correct(now, r, sluice.Usage{}, true)
 	if r.phase == running {
-		r.taken.Spent(sluice.Usage{}, why)
+		r.taken.Spent(0, 0, why)
 	}
 	_ = e.end(now, r, why, r.res.Posted())
 	return true

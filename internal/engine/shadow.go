@@ -20,7 +20,7 @@ import (
 // where it may go.
 func (e *Engine) Copy(now time.Time, c Call) (Grant, route.Skip) {
 	now = e.tick(now)
-	m, p := e.table.Models[c.Model], e.byID[c.Shadow.Pool]
+	m, p := e.modelNamed(c.Model), e.poolOf(c.Shadow.Pool)
 	if e.requests.Find(c.ID) != nil || m == nil || p == nil {
 		return Grant{}, route.SkipGone
 	}

@@ -27,7 +27,7 @@ func (e *Engine) steps(r *request) bool {
 	}
 	all := true
 	r.visit(m, "", func(id sluice.PoolID, _ bool) bool {
-		p := e.byID[id]
+		p := e.poolOf(id)
 		if p == nil {
 			return false
 		}

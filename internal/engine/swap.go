@@ -45,6 +45,7 @@ func (e *Engine) Swap(now time.Time, plan *Plan) {
 	e.renewKeys()
 	old := e.byID
 	e.byID = make(map[sluice.PoolID]*pool, len(plan.pools))
+	e.last.pool, e.last.model = nil, nil
 	for _, id := range plan.pools {
 		p := e.renew(old[id], plan.table.Pools[id])
 		e.byID[id] = p
@@ -84,7 +85,7 @@ func (e *Engine) Swap(now time.Time, plan *Plan) {
 		e.ladders = e.ladders || p.grade != nil
 	}
 	for _, p := range gone {
-		switch next := e.byID[p.id]; {
+		switch next := e.poolOf(p.id); {
 		case slices.Contains(e.queues, p):
 		case next == nil || p.host != nil:
 			e.disband(now, p)
@@ -115,6 +116,7 @@ func (e *Engine) renew(p *pool, spec *route.Pool) *pool {
 		sched.Bounds{Requests: part(q.Requests, q.PerTenant), Bytes: part(q.Bytes, q.PerTenant), Work: sluice.Tokens(part(int64(q.Work), q.PerTenant))})
 	before := slices.Concat(leaving, places)
 	p.places = make([]*route.Place, 0, len(spec.Backends))
+	p.blanks = make([]Candidate, 0, len(spec.Backends))
 	p.version++
 	var joining []*route.Place
 	for _, b := range spec.Backends {
@@ -127,6 +129,7 @@ func (e *Engine) renew(p *pool, spec *route.Pool) *pool {
 		pl.Backend, pl.Retired = b, false
 		pl.Health.Configure(e.table.Breaker, e.table.NoBreakers)
 		p.places = append(p.places, pl)
+		p.blanks = append(p.blanks, Candidate{Pool: p.id, Backend: b.ID})
 	}
 	p.leaving = nil
 	for _, pl := range before {

@@ -78,10 +78,10 @@ func (t *Taken) Key() string {
 	return t.lane.key.ID
 }
 
-// Spent notes what the attempt really took, for Give. Without it all that was held
+// Spent notes the tokens that the attempt really took, for Give. Without it all that was held
 // counts as used.
-func (t *Taken) Spent(u sluice.Usage, why sluice.Reason) {
-	t.known, t.in, t.out = true, max(0, u.InputTotal()), max(0, u.OutputTotal())
+func (t *Taken) Spent(input, output sluice.Tokens, why sluice.Reason) {
+	t.known, t.in, t.out = true, max(0, input), max(0, output)
 	t.unseen = why == sluice.UpstreamConnect || why == sluice.UpstreamTLS
 }
 

@@ -15,10 +15,6 @@ func paced(r Rates) *Place {
 	return &Place{Backend: &Backend{ID: "b", Weight: 1, Capacity: Capacity{Concurrency: 1000, Rates: r}}}
 }
 
-func usage(in, out sluice.Tokens) sluice.Usage {
-	return sluice.Usage{Input: in, Output: out, Source: sluice.UsageReported}
-}
-
 // copied is a place that forgets what is asked of it.
 func copied(p *Place) *Place {
 	q := *p
@@ -62,10 +58,10 @@ func TestRatesAgainstModel(t *testing.T) {
 			for len(running) > 0 && rapid.Bool().Draw(t, "ends") {
 				l := running[0]
 				running = running[1:]
-				used := usage(sluice.Tokens(rapid.Int64Range(0, 4000).Draw(t, "used")), 0)
-				l.n.Spent(used, sluice.ReasonNone)
-				took += int64(used.Input)
-				debt = max(debt, int64(used.Input)-l.n.held[RateTokens].n)
+				used := rapid.Int64Range(0, 4000).Draw(t, "used")
+				l.n.Spent(sluice.Tokens(used), 0, sluice.ReasonNone)
+				took += used
+				debt = max(debt, used-l.n.held[RateTokens].n)
 				p.Give(&l.n)
 			}
 			p.tick(now)
@@ -96,7 +92,7 @@ func TestLongHoldBuysNoSecondBurst(t *testing.T) {
 		t.Fatalf("after two minutes: %q", got)
 	}
 	take(p, now, Need{Input: 600})
-	n.Spent(sluice.Usage{}, sluice.UpstreamError)
+	n.Spent(0, 0, sluice.UpstreamError)
 	p.Give(&n)
 	if left, _, _ := p.RateLeft(now, RateTokens); left != 0 {
 		t.Errorf("%d left after a long hold came back unused, want 0", left)
@@ -106,7 +102,7 @@ func TestLongHoldBuysNoSecondBurst(t *testing.T) {
 func TestSettleLeavesDebt(t *testing.T) {
 	p := paced(Rates{RateOutput: 600})
 	n := take(p, start, Need{Output: 100})
-	n.Spent(usage(0, 900), sluice.ReasonNone)
+	n.Spent(0, 900, sluice.ReasonNone)
 	p.Give(&n)
 	if left, _, _ := p.RateLeft(start, RateOutput); left != -300 {
 		t.Fatalf("%d left, want a debt of 300", left)
@@ -119,7 +115,7 @@ func TestSettleLeavesDebt(t *testing.T) {
 func TestConnectFailureCountsNoRequest(t *testing.T) {
 	p := paced(Rates{RateRequests: 10})
 	n := take(p, start, Need{})
-	n.Spent(sluice.Usage{}, sluice.UpstreamConnect)
+	n.Spent(0, 0, sluice.UpstreamConnect)
 	p.Give(&n)
 	if left, _, _ := p.RateLeft(start, RateRequests); left != 10 {
 		t.Errorf("%d requests left, want 10", left)
