@@ -295,6 +295,12 @@ func (r *request) needOfPlace() route.Need {
 	return n
 }
 
+// fetch reads of every line that a request's turn, or its end, asks for, so that they come
+// from memory together. What it returns is good for nothing but to be kept.
+func (r *request) fetch() int64 {
+	return int64(r.hash) ^ r.started ^ int64(r.bound) ^ r.call.Choices ^ int64(r.call.Work.Output) ^ r.res.Fetch()
+}
+
 // only is the credential that the request must go with, empty if any will do.
 func (r *request) only() string {
 	if r.call.Pin == nil {

@@ -14,6 +14,7 @@ type room struct {
 	now time.Time
 
 	all, free sched.Amounts // of guests, as of the last Capacity
+	fetched   int64         // see request.fetch
 }
 
 // Capacity is what the usable backends hold in all, and what of it is free.
@@ -134,7 +135,9 @@ func (m *room) Fits(it *sched.Item, first bool) bool {
 	if m.p.host != nil && !fitsIn(it.Need, m.all, m.free) {
 		return false
 	}
-	need := it.Value.(*request).needOfPlace()
+	r := it.Value.(*request)
+	m.fetched = r.fetch()
+	need := r.needOfPlace()
 	own, hosts := m.keptBack(first)
 	for i, pl := range m.p.places {
 		if it.Backends.Has(i) && pl != own && pl != hosts && pl.Usable(m.now, &need) == route.Chosen && pl.Backend.Weight > 0 {

@@ -287,6 +287,14 @@ func (r *Reservation) fetch() (mix int64) {
 	return mix
 }
 
+// Fetch is fetch of the reservation itself, for who is about to ask it for more.
+func (r *Reservation) Fetch() (mix int64) {
+	if r.accounts[0] != nil {
+		mix = r.need[0]
+	}
+	return mix ^ int64(len(r.holds))
+}
+
 // TakeGauges takes concurrency and KV tokens from every account, all or
 // nothing. It returns nil, or the first account whose gauge is too full.
 // REQUIRES: r is open and holds no gauges.
