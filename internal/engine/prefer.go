@@ -83,7 +83,7 @@ func (r *request) figure(now time.Time, pl *route.Place) route.Figure {
 // finds worse than another of them. A pool whose rule goes by time itself is left to
 // that.
 func (p *pool) favour(now time.Time, r *request, left []route.Left) {
-	p.figures = slices.Grow(p.figures[:0], len(p.places))[:0]
+	p.figures = p.figures[:0]
 	rule := p.spec.Choice
 	if r.prefer == route.PreferNone || r.prefer == route.PreferLatency && (rule == route.ByCost || rule == route.ByAffinity) {
 		return
