@@ -192,7 +192,7 @@
 // half of its time, and the other half is what no cache holds. That is, about:
 //
 //	arrival    the slots of the request and of its key in their indexes; the caller; the accounts of key and user; its line
-//	dispatch   the request, its neighbours in the queue's lists, its line, the heads of the same accounts and what Grant.Limits tells of their counters
+//	dispatch   the request, its line, the heads of the same accounts and what Grant.Limits tells of their counters
 //	end        the slot of the request; the rest was looked at when it was dispatched
 //
 // A request that waits is laid out for that: what is looked at from its turn to its end

@@ -86,5 +86,5 @@ func (q *Queue) Shed(it *Item) *Item {
 			return nil
 		}
 	}
-	return top.newest
+	return q.roster.last(&top.waits)
 }

@@ -126,8 +126,9 @@
 // What waits, and whose it is, is in no cache when its turn comes: a step from one object
 // to the next is a miss, and a decision was mostly such steps. So a tenant's first
 // project, seat and node, of which most have no second, are part of it; items, lines and
-// tenants begin each cache line with what the same steps ask for; and what only few ask
-// is put right when they do: who fills most of the queue ([Queue.Shed]), which list of
+// tenants begin each cache line with what the same steps ask for; the lists of what waits
+// lie apart from it ([roster]), since who leaves tells its neighbours; and what only few
+// ask is put right when they do: who fills most of the queue ([Queue.Shed]), which list of
 // deadlines is due first ([Queue.Due]), the order of projects in a seat that has one.
 // What a step is about to ask for is read first, all of it, so that it comes from memory
 // together (fetch.go); and who pushes items may keep where those of a flow stood

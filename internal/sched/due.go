@@ -14,10 +14,10 @@ type deadlines struct {
 
 // patience is the items that may wait equally long.
 type patience struct {
-	wait        int64
-	first, last *Item // by deadline
-	stale       bool  // its first has left: it is due later than the heap says, which puts that right when it is asked
-	inHeads     Spot[patience]
+	wait    int64
+	items   list // by deadline
+	stale   bool // its first has left: it is due later than the heap says, which puts that right when it is asked
+	inHeads Spot[patience]
 }
 
 // of finds or makes the list of a patience.
@@ -38,47 +38,27 @@ func (d *deadlines) of(wait int64) *patience {
 	return p
 }
 
-func (d *deadlines) push(it *Item) {
+func (d *deadlines) push(r *roster, it *Item) {
 	p := d.of(it.deadline - it.since)
-	at := p.last
+	at := r.last(&p.items)
 	for at != nil && it.deadline < at.deadline {
-		at = at.dueBefore
+		at = r.before(byDeadline, at)
 	}
-	it.patience, it.dueBefore = p, at
-	if at == nil {
-		it.dueAfter, p.first = p.first, it
-	} else {
-		it.dueAfter, at.dueAfter = at.dueAfter, it
-	}
-	if it.dueAfter == nil {
-		p.last = it
-	} else {
-		it.dueAfter.dueBefore = it
-	}
+	it.patience = p
+	r.insert(&p.items, byDeadline, it, at)
 	switch {
-	case p.first == p.last:
+	case p.items.first == p.items.last:
 		d.heads.Push(p, &p.inHeads, it.deadline, it.order)
-	case p.first == it:
+	case at == nil:
 		d.heads.Replace(&p.inHeads, it.deadline, it.order)
 		p.stale = false
 	}
 }
 
-func (d *deadlines) remove(it *Item) {
+func (d *deadlines) remove(r *roster, it *Item) {
 	p := it.patience
-	wasFirst := p.first == it
-	if it.dueBefore == nil {
-		p.first = it.dueAfter
-	} else {
-		it.dueBefore.dueAfter = it.dueAfter
-	}
-	if it.dueAfter == nil {
-		p.last = it.dueBefore
-	} else {
-		it.dueAfter.dueBefore = it.dueBefore
-	}
-	it.patience, it.dueBefore, it.dueAfter = nil, nil, nil
-	if p.stale = p.stale || wasFirst; p.first == nil {
+	it.patience, p.stale = nil, p.stale || p.items.first == it.post
+	if r.remove(&p.items, byDeadline, it); p.items.first == 0 {
 		d.heads.Remove(&p.inHeads)
 		delete(d.lists, p.wait)
 		if d.last == p {
@@ -88,15 +68,16 @@ func (d *deadlines) remove(it *Item) {
 	}
 }
 
-// earliest is the list with the earliest deadline, if that is not later than a moment.
-func (d *deadlines) earliest(by int64) *patience {
+// earliest is the item with the earliest deadline, nil if that is later than a moment.
+func (d *deadlines) earliest(r *roster, by int64) *Item {
 	for d.heads.Len() > 0 && d.heads.Key() <= by {
 		p := d.heads.Top()
+		first := r.first(&p.items)
 		if !p.stale {
-			return p
+			return first
 		}
 		p.stale = false
-		d.heads.Replace(&p.inHeads, p.first.deadline, p.first.order)
+		d.heads.Replace(&p.inHeads, first.deadline, first.order)
 	}
 	return nil
 }
@@ -104,16 +85,13 @@ func (d *deadlines) earliest(by int64) *patience {
 // Due is an item whose deadline is not after now, the earliest first; nil if
 // there is none.
 func (q *Queue) Due(now time.Time) *Item {
-	if p := q.due.earliest(int64(now.Sub(q.base))); p != nil {
-		return p.first
-	}
-	return nil
+	return q.due.earliest(&q.roster, int64(now.Sub(q.base)))
 }
 
 // NextDeadline is the earliest deadline, false if nothing waits.
 func (q *Queue) NextDeadline() (time.Time, bool) {
-	if p := q.due.earliest(unbounded); p != nil {
-		return p.first.Deadline, true
+	if it := q.due.earliest(&q.roster, unbounded); it != nil {
+		return it.Deadline, true
 	}
 	return time.Time{}, false
 }

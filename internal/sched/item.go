@@ -28,6 +28,7 @@ type Item struct {
 
 	Class    sluice.Class
 	state    itemState
+	post     int32     // in the queue's roster, while it waits
 	charged  int64     // cost so far
 	project  *project  // from Push to the end
 	contract *contract // inside of which it runs, or is to
@@ -44,16 +45,10 @@ type Item struct {
 	order        uint64  // of Push, breaks ties
 	ahead, after *Item   // in its line
 
-	// When a neighbour leaves.
+	// When it leaves.
 
-	older, newer        *Item // in its class, by Arrived
-	before, behind      *Item // in its tenant's class, by Push
-	deadline            int64 // as since
-	patience            *patience
-	dueBefore, dueAfter *Item // in that, by Deadline
-
-	// When it starts.
-
+	deadline int64 // as since
+	patience *patience
 	Backends Set
 	Bytes    int64         // of its body
 	Work     sluice.Tokens // input and output, what bounds count

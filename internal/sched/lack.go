@@ -156,10 +156,10 @@ const aheadSteps = 1024
 // ahead is how many requests of its tenant and class came before an item that
 // waits, and their work: counted for the nearest, in proportion for more.
 func (q *Queue) ahead(it *Item) (n int, work int64) {
-	for older := it.before; older != nil; older = older.before {
+	for older := q.roster.before(byPush, it); older != nil; older = q.roster.before(byPush, older) {
 		if n == aheadSteps {
 			t := it.tenant
-			first, last := t.oldest.order, t.newest.order
+			first, last := q.roster.first(&t.waits).order, q.roster.last(&t.waits).order
 			part := func(of int64) int64 {
 				return scale(of, int64(it.order-first), int64(max(last-first, 1)))
 			}
@@ -225,7 +225,7 @@ func (q *Queue) Places(class sluice.Class, id sluice.TenantID, limit int, runnin
 		return true
 	}
 	if id == "" {
-		for _, it := range q.classes[class].items() {
+		for _, it := range q.items(&q.classes[class]) {
 			if !add(it) {
 				break
 			}
@@ -233,7 +233,7 @@ func (q *Queue) Places(class sluice.Class, id sluice.TenantID, limit int, runnin
 		return out
 	}
 	if t := q.tenants.find(tenantID{class, id}); t != nil {
-		for it := t.oldest; it != nil && add(it); it = it.behind {
+		for it := q.roster.first(&t.waits); it != nil && add(it); it = q.roster.after(byPush, it) {
 		}
 	}
 	return out

@@ -189,7 +189,7 @@ func (q *Queue) Stranded(ok func(*Set) bool) (out []*Item) {
 		if !any {
 			continue
 		}
-		for _, it := range q.classes[c].items() {
+		for _, it := range q.items(&q.classes[c]) {
 			if it.line.id.lane.stranded {
 				out = append(out, it)
 			}
@@ -202,7 +202,7 @@ func (q *Queue) Stranded(ok func(*Set) bool) (out []*Item) {
 // place. REQUIRES: nothing is parked.
 func (q *Queue) Regroup(set func(*Item) Set) {
 	for c := range q.classes {
-		for _, it := range q.classes[c].items() {
+		for _, it := range q.items(&q.classes[c]) {
 			if now := set(it); now != it.Backends {
 				q.gathers, q.closed = nil, false
 				q.quit(it)

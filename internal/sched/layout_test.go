@@ -26,8 +26,8 @@ func TestLayout(t *testing.T) {
 		last  uintptr // the first that is behind it
 	}{
 		{"end of an item", offset(Item{}, "Class"), offset(Item{}, "line")},
-		{"turn of an item", offset(Item{}, "line"), offset(Item{}, "older")},
-		{"neighbours of an item", offset(Item{}, "older"), offset(Item{}, "Backends")},
+		{"turn of an item", offset(Item{}, "line"), offset(Item{}, "deadline")},
+		{"start of an item", offset(Item{}, "deadline"), offset(Item{}, "Value")},
 		{"turn of a line", offset(line{}, "inNode"), offset(line{}, "id")},
 		{"charge of a tenant", offset(tenant{}, "standing", "class"), offset(tenant{}, "standing", "id")},
 		{"name of a tenant", offset(tenant{}, "standing", "id"), offset(tenant{}, "standing", "bytes")},

@@ -73,6 +73,7 @@ type Queue struct {
 	lines   byname.Index[lineID, line, lineNames]
 	lots    map[any][]*line // parked lines, by what they wait for
 	due     deadlines
+	roster  roster
 
 	capacity  Amounts                  // of the backends that can be used; 0 is unbounded
 	free      Amounts                  // of them
@@ -109,7 +110,7 @@ type spare struct {
 
 // NewQueue makes an empty queue.
 func NewQueue(p Policy, total, perTenant Bounds) *Queue {
-	q := &Queue{lots: make(map[any][]*line), below: allClasses}
+	q := &Queue{lots: make(map[any][]*line), below: allClasses, roster: newRoster()}
 	for i := range q.classes {
 		q.classes[i].index = sluice.Class(i)
 	}
@@ -181,7 +182,8 @@ func (q *Queue) Push(it *Item) {
 	q.count(it, +1)
 	q.counts.Enqueued++
 	it.tenant.class.counts.Enqueued++
-	q.due.push(it)
+	q.roster.enter(it)
+	q.due.push(&q.roster, it)
 	q.age(it)
 	q.join(it)
 	if it.Seen != nil {
@@ -223,8 +225,9 @@ func (q *Queue) takeOut(it *Item) {
 	if b := &q.overtaken[it.tenant.class.index]; *b == it {
 		*b = nil
 	}
-	q.due.remove(it)
+	q.due.remove(&q.roster, it)
 	q.unage(it)
+	q.roster.leave(it)
 	q.count(it, -1)
 	q.quit(it)
 }

@@ -18,7 +18,7 @@ func (q *Queue) Suspend(c sluice.Class) {
 		return
 	}
 	q.suspended[c] = true
-	for _, it := range q.classes[c].items() {
+	for _, it := range q.items(&q.classes[c]) {
 		l := it.line
 		if l.on != nil || !q.suspends(l) {
 			continue
@@ -84,13 +84,13 @@ func (q *Queue) Age(now time.Time, below sluice.Class) (longest time.Duration) {
 		if c.index >= below || c.ready == 0 {
 			continue
 		}
-		longest = max(longest, c.age(now))
+		longest = max(longest, q.ageOf(c, now))
 	}
 	return longest
 }
 
-func (c *class) age(now time.Time) (longest time.Duration) {
-	for i, it := range c.items() {
+func (q *Queue) ageOf(c *class, now time.Time) (longest time.Duration) {
+	for i, it := range q.items(c) {
 		if it.line.on == nil {
 			return max(0, now.Sub(it.Since))
 		}

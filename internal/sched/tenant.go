@@ -37,9 +37,9 @@ type class struct {
 	queued  int64 // cost of what waits
 	weights int64 // of tenants that compete
 
-	oldest, newest *Item
-	loads          loads        // all tenants
-	idle           Heap[tenant] // tenants kept for their debt alone, the least on top
+	waits list         // all, by arrival
+	loads loads        // all tenants
+	idle  Heap[tenant] // tenants kept for their debt alone, the least on top
 
 	running int
 	served  meter
@@ -80,7 +80,6 @@ type tenant struct {
 	seat    seat    // the first, if it has a lane
 	project project // the first, if it has a tenant
 
-	oldest *Item // of what waits, by Push
 	byIdle Spot[tenant]
 	byLoad Spot[tenant]
 }
@@ -107,7 +106,7 @@ type standing struct {
 	bytes      int64
 	work       sluice.Tokens
 	queued     int64
-	newest     *Item // as oldest
+	waits      list // all, by Push
 	dispatched int64
 	exits      [Moved + 1]int64 // without a place, by how
 }

@@ -100,7 +100,7 @@ func (q *Queue) Classes(now time.Time) (out [sluice.NumClasses]ClassView) {
 		tenants := q.loads(c)
 		r := &q.refusals.classes[i]
 		out[i] = ClassView{
-			Class: c.index, Policy: c.policy, Waiting: c.waiting, Running: c.running, Oldest: c.waited(now), Queued: c.queued,
+			Class: c.index, Policy: c.policy, Waiting: c.waiting, Running: c.running, Oldest: q.waited(c, now), Queued: c.queued,
 			Used: c.used, Tenants: tenants.Len(), Competing: c.ready > 0, Gap: gap(tenants), Counts: c.counts,
 			Refused: r.n, PerMinute: r.lately.per(q.spans, now, time.Minute),
 			Service: Service{Rate: c.served.rate(q.spans, now), Fair: scale(whole, c.share(), c.among(shares))},
@@ -260,8 +260,8 @@ func (q *Queue) flow(now time.Time, id tenantID, total, shares int64) FlowView {
 func (q *Queue) present(now time.Time, t *tenant, v *FlowView) {
 	v.Weight, v.Waiting, v.Running, v.Queued, v.Rate = t.weight, int(t.waiting), int(t.running), t.queued, t.served.rate(q.spans, now)
 	v.Parked, v.Contract, v.Counts = t.waiting > 0 && t.ready == 0, t.contract != nil, t.counts()
-	if t.oldest != nil {
-		v.Oldest = max(0, now.Sub(t.oldest.Arrived))
+	if first := q.roster.first(&t.waits); first != nil {
+		v.Oldest = max(0, now.Sub(first.Arrived))
 	}
 	v.Lead = lead(t.vt, t.class.floor())
 	for p := t.projects; p != nil && len(v.Projects) < maxProjects; p = p.next {

@@ -154,77 +154,42 @@ func (q *Queue) turns(wait time.Duration, running int64) int {
 // Oldest is how long the item that arrived first has waited, since it arrived.
 func (q *Queue) Oldest(now time.Time) (longest time.Duration) {
 	for i := range q.classes {
-		longest = max(longest, q.classes[i].waited(now))
+		longest = max(longest, q.waited(&q.classes[i], now))
 	}
 	return longest
 }
 
-func (c *class) waited(now time.Time) time.Duration {
-	if c.oldest == nil {
+func (q *Queue) waited(c *class, now time.Time) time.Duration {
+	first := q.roster.first(&c.waits)
+	if first == nil {
 		return 0
 	}
-	return max(0, now.Sub(c.oldest.Arrived))
+	return max(0, now.Sub(first.Arrived))
 }
 
-// age puts an item in its class's list by arrival, where it is most often the
-// newest, and at the end of its tenant's.
+// age lists an item in its class by arrival, where it is most often the newest, and at
+// the end of its tenant's.
 func (q *Queue) age(it *Item) {
-	c, t := it.tenant.class, it.tenant
-	at := c.newest
+	c, t, r := it.tenant.class, it.tenant, &q.roster
+	at := r.last(&c.waits)
 	for at != nil && it.Arrived.Before(at.Arrived) {
-		at = at.older
+		at = r.before(byArrival, at)
 	}
-	it.older = at
-	if at == nil {
-		it.newer, c.oldest = c.oldest, it
-	} else {
-		it.newer, at.newer = at.newer, it
-	}
-	if it.newer == nil {
-		c.newest = it
-	} else {
-		it.newer.older = it
-	}
-	it.before, it.behind = t.newest, nil
-	if t.newest == nil {
-		t.oldest = it
-	} else {
-		t.newest.behind = it
-	}
-	t.newest = it
+	r.insert(&c.waits, byArrival, it, at)
+	r.insert(&t.waits, byPush, it, r.last(&t.waits))
 }
 
 func (q *Queue) unage(it *Item) {
-	c, t := it.tenant.class, it.tenant
-	if it.older == nil {
-		c.oldest = it.newer
-	} else {
-		it.older.newer = it.newer
-	}
-	if it.newer == nil {
-		c.newest = it.older
-	} else {
-		it.newer.older = it.older
-	}
-	if it.before == nil {
-		t.oldest = it.behind
-	} else {
-		it.before.behind = it.behind
-	}
-	if it.behind == nil {
-		t.newest = it.before
-	} else {
-		it.behind.before = it.before
-	}
-	it.older, it.newer, it.before, it.behind = nil, nil, nil, nil
+	q.roster.remove(&it.tenant.class.waits, byArrival, it)
+	q.roster.remove(&it.tenant.waits, byPush, it)
 }
 
 // items goes through what waits in a class, oldest first.
-func (c *class) items() func(yield func(int, *Item) bool) {
+func (q *Queue) items(c *class) func(yield func(int, *Item) bool) {
 	return func(yield func(int, *Item) bool) {
 		i := 0
-		for it := c.oldest; it != nil; i++ {
-			next := it.newer
+		for it := q.roster.first(&c.waits); it != nil; i++ {
+			next := q.roster.after(byArrival, it)
 			if !yield(i, it) {
 				return
 			}
