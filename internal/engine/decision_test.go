@@ -18,13 +18,15 @@ const (
 )
 
 // backlog is an engine with a long queue: seven scopes of six limits each, four
-// backends, keys uniform over a hundred thousand. As in the gateway, a call is made when
-// it comes, of what is known of its key.
+// backends, keys uniform over a hundred thousand. As in the gateway, who asks is known
+// before the engine is asked, and a call is made when it comes.
 type backlog struct {
 	e       *engine.Engine
 	now     time.Time
 	call    engine.Call // the next, as far as all are alike
 	callers []principal // one for each key
+	drawn   int         // of them, every one once and then any
+	coming  [64]principal
 	ids     []sluice.RequestID
 	next    int
 	running []sluice.RequestID
@@ -68,12 +70,24 @@ func newBacklog(tb testing.TB, tenants int) *backlog {
 	return b
 }
 
-func (b *backlog) arrive(tb testing.TB) {
-	at := b.next // every key once, then any
-	if at >= len(b.callers) {
-		at = b.chance.IntN(len(b.callers))
+// caller is who asks next.
+func (b *backlog) caller() *principal {
+	at := b.drawn % len(b.coming)
+	if at == 0 {
+		for i := range b.coming {
+			k := b.drawn + i
+			if k >= len(b.callers) {
+				k = b.chance.IntN(len(b.callers))
+			}
+			b.coming[i] = b.callers[k]
+		}
 	}
-	who, c := &b.callers[at], &b.call
+	b.drawn++
+	return &b.coming[at]
+}
+
+func (b *backlog) arrive(tb testing.TB) {
+	who, c := b.caller(), &b.call
 	p := &c.Principal
 	p.Key, p.User, p.Project, p.Tenant = who.key, who.user, who.project, who.tenant
 	c.Work = sluice.Work{Input: sluice.Tokens(100 + b.chance.IntN(8000)), OutputBound: 4096}
