@@ -20,10 +20,11 @@ type entry[E any] struct {
 }
 
 // Spot is where an element is in a heap: part of the element, so that any can be moved
-// or removed.
+// or removed. Who is overtaken by one that goes down is not told, since it is in no cache:
+// so an element is where its spot says, or above that.
 type Spot[E any] struct {
 	of *E
-	at int32 // its index, plus one; 0: it is in no heap
+	at int32 // its index, plus one, or that of one below it; 0: it is in no heap
 }
 
 func (s *Spot[E]) in() bool { return s.at != 0 }
@@ -69,7 +70,7 @@ func biased(key int64) uint64 { return uint64(key) ^ 1<<63 }
 // Fix restores the order after the key of an element has changed. REQUIRES: its spot
 // is in this heap, as for what follows.
 func (h *Heap[E]) Fix(spot *Spot[E], key int64) {
-	i := int(spot.at - 1)
+	i := h.find(spot)
 	n := &h.elems[i]
 	if n.key == biased(key) {
 		return
@@ -80,20 +81,26 @@ func (h *Heap[E]) Fix(spot *Spot[E], key int64) {
 	}
 }
 
+// find is the index of an element.
+func (h *Heap[E]) find(spot *Spot[E]) int {
+	i := int(spot.at - 1)
+	for i >= len(h.elems) || h.elems[i].spot != spot {
+		i = (i - 1) / arity
+	}
+	return i
+}
+
 // Replace restores the order after both figures of an element have changed.
 func (h *Heap[E]) Replace(spot *Spot[E], key int64, tie uint64) {
-	n := &h.elems[spot.at-1]
-	n.tie = tie
-	if n.key == biased(key) {
-		h.put(int(spot.at-1), *n)
-		return
-	}
-	h.Fix(spot, key)
+	i := h.find(spot)
+	n := &h.elems[i]
+	n.key, n.tie = biased(key), tie
+	h.put(i, *n)
 }
 
 // Remove takes an element out.
 func (h *Heap[E]) Remove(spot *Spot[E]) {
-	i, last := int(spot.at-1), len(h.elems)-1
+	i, last := h.find(spot), len(h.elems)-1
 	n := h.elems[last]
 	h.elems[last] = entry[E]{}
 	h.elems = h.elems[:last]
@@ -150,7 +157,7 @@ func (h *Heap[E]) down(i int, n entry[E]) {
 		if e.less(&n) == 0 {
 			break
 		}
-		elems[i], e.spot.at = e, int32(i+1)
+		elems[i] = e
 		i = least
 	}
 	elems[i], n.spot.at = n, int32(i+1)

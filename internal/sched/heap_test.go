@@ -53,7 +53,7 @@ func TestHeapAgainstList(t *testing.T) {
 				t.Fatalf("top is %+v of key %d, want %+v", *h.Top(), h.Key(), *least)
 			}
 			for i, n := range h.elems {
-				if int(n.spot.at) != i+1 || n.spot.of.key != int64(n.key^1<<63) {
+				if h.find(n.spot) != i || n.spot.of.key != int64(n.key^1<<63) {
 					t.Fatalf("entry %d has key %d and is of %+v", i, n.key, *n.spot.of)
 				}
 			}
