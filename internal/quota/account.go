@@ -275,9 +275,7 @@ func (a *Account) pass(tick int64, cal *calendar) (elapsed uint64) {
 	if a.stale(cal) {
 		a.roll(tick, cal)
 	}
-	if tick > a.at {
-		elapsed, a.at = uint64(tick-a.at), tick
-	}
+	elapsed, a.at = uint64(tick-a.at), tick
 	return elapsed
 }
 
