@@ -20,6 +20,7 @@ type request struct {
 	course
 	call call
 	item sched.Item
+	left time.Duration // its client has, and its backend may go on for as long; else 0
 	res  quota.Reservation
 }
 
@@ -34,11 +35,10 @@ type course struct {
 	number    uint64                        // it has, and no other has had; see fit
 	predicted time.Duration                 // wait, at arrival
 	tried     []sluice.BackendID
-	failed    []string      // the failure domains in which attempts failed
-	lessener  *pool         // whose ladder has lowered bound
-	left      time.Duration // its client has, and its backend may go on for as long; else 0
-	felt      *Felt         // of the ladder that tier is of; nil if it was on the ground
-	ranking   *ranking      // nil where it never had one
+	failed    []string // the failure domains in which attempts failed
+	lessener  *pool    // whose ladder has lowered bound
+	felt      *Felt    // of the ladder that tier is of; nil if it was on the ground
+	ranking   *ranking // nil where it never had one
 
 	// When its turn comes, and at its end.
 
@@ -142,6 +142,7 @@ func (e *Engine) newRequest(now time.Time, c *Call) *request {
 		r = &request{}
 	}
 	p := &c.Principal
+	r.left = 0
 	r.course = course{ranking: r.ranking, asked: uncounted}
 	r.call = call{
 		ID: c.ID, Class: c.Class, Risk: p.Policy.Raise(c.Risk), Billing: c.Billing,
