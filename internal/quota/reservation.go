@@ -350,6 +350,10 @@ func (b *Book) TakeGauges(r *Reservation, need Amounts) (blocked *Account) {
 
 // ReturnGauges gives concurrency and KV tokens back: the attempt has ended.
 func (b *Book) ReturnGauges(r *Reservation) {
+	if r.given|r.less == 0 {
+		return
+	}
+	b.fetched = r.fetch() // what gives them back is settled next, or posted
 	for n, a := range r.Accounts() {
 		switch bit := uint8(1) << n; {
 		case r.given&bit != 0:
