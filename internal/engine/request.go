@@ -139,7 +139,12 @@ func (e *Engine) newRequest(now time.Time, c *Call) *request {
 	if n := len(e.spare); n > 0 {
 		r, e.spare = e.spare[n-1], e.spare[:n-1]
 	} else {
-		r = &request{}
+		m := new(struct {
+			request
+			holds quota.Holds
+		})
+		r = &m.request
+		r.res.Use(&m.holds)
 	}
 	p := &c.Principal
 	r.left = 0

@@ -54,6 +54,14 @@ type hold struct {
 	mark   int64 // see counter.take; untaken of a counter that nothing was taken from
 }
 
+// Holds is memory for what most reservations hold. What lies elsewhere than the rest of a
+// request is in another page, which is one more to be found.
+type Holds [32]hold
+
+// Use gives a reservation that was never opened memory for what it holds. Where that is
+// not enough it finds its own, as without.
+func (r *Reservation) Use(m *Holds) { r.holds = m[:0] }
+
 // untaken marks the place of a hold that there is none of: a shadow that lets
 // somebody in takes nothing from its buckets.
 const untaken = math.MinInt64
