@@ -66,7 +66,7 @@ func (o Owner) Compare(p Owner) int {
 type Account struct {
 	held     [numGauges]int64 // what is in flight
 	at       int64            // tick to which it has been brought: see refresh
-	slack    uint32           // how long after that all its buckets are full, at most: see full
+	turn     int32            // of the calendar, likewise
 	refs     int32            // reservations that refer to it, expired ones included
 	terms    *terms           // in force
 	counters []counter        // of rates and budgets: one for each of the terms' rates
@@ -129,7 +129,7 @@ func newAccount(o Owner, counters int, tick int64) (a *Account) {
 		})
 		a, m.counters, m.more = &m.Account, m.c[:0], &m.p
 	}
-	a.owner, a.at, a.slack, a.terms = o, tick, unknown, unlimited
+	a.owner, a.at, a.terms = o, tick, unlimited
 	a.born, a.used = tick, tick
 	return a
 }
@@ -165,7 +165,7 @@ func (b *Book) configure(a *Account, c *Claim) {
 	rows := append(make([]sluice.Limit, 0, max(len(a.terms.rows), len(c.Limits))), a.terms.rows...)
 	if a.owner.Scope == sluice.ScopeRun {
 		for _, d := range ofRun {
-			rows = b.ensure(a, rows, sluice.Limit{Dimension: d, Window: sluice.PerRun})
+			rows = a.ensure(rows, sluice.Limit{Dimension: d, Window: sluice.PerRun})
 		}
 	}
 	j := 0
@@ -182,7 +182,7 @@ func (b *Book) configure(a *Account, c *Claim) {
 		for _, l := range ls {
 			if l.Amount > 0 && index(rows, l.Dimension, l.Window) < 0 {
 				l.Amount = a.amount(l)
-				rows = b.ensure(a, rows, l)
+				rows = a.ensure(rows, l)
 			}
 		}
 	}
@@ -190,19 +190,19 @@ func (b *Book) configure(a *Account, c *Claim) {
 }
 
 // ensure makes a counter for a limit, if there is none among the rows.
-func (b *Book) ensure(a *Account, rows []sluice.Limit, l sluice.Limit) []sluice.Limit {
+func (a *Account) ensure(rows []sluice.Limit, l sluice.Limit) []sluice.Limit {
 	if index(rows, l.Dimension, l.Window) >= 0 {
 		return rows
 	}
 	if !l.Dimension.Gauge() {
-		c := newCounter(&l)
-		if spans(l.Window) {
-			c.roll(b.calendar.window[l.Window])
-		}
-		a.counters = append(a.counters, c)
+		a.counters = append(a.counters, newCounter(&l))
+		a.turn = neverLooked
 	}
 	return append(rows, l)
 }
+
+// neverLooked is a turn of no calendar.
+const neverLooked = -1
 
 // ask keeps the tightest of what requests of a run ask for. The account of
 // further runs is not one run's.
@@ -266,48 +266,38 @@ func index(rows []sluice.Limit, d sluice.Dimension, w sluice.Window) int {
 
 // refresh brings the counters to this moment: buckets refill, fixed windows roll.
 func (a *Account) refresh(tick int64, cal *calendar) {
-	a.refill(0, a.pass(tick, cal))
-	a.slack = unknown // as who asks for it is about to change them
-}
-
-// pass is refresh of all but the buckets, which have yet to refill for so long.
-func (a *Account) pass(tick int64, cal *calendar) (elapsed uint64) {
-	if a.stale(cal) {
+	t := a.terms
+	if elapsed := tick - a.at; elapsed > 0 {
+		a.at = tick
+		for buckets := t.rates[:t.spans]; ; {
+			n := fill(buckets, a.counters, uint64(elapsed))
+			if n == len(buckets) {
+				break
+			}
+			l := &buckets[n]
+			a.counters[l.at].refill(l, uint64(elapsed))
+			buckets = buckets[n+1:]
+		}
+	}
+	if a.turn != cal.turn || t.others < len(t.rates) {
 		a.roll(tick, cal)
 	}
-	elapsed, a.at = uint64(tick-a.at), tick
-	return elapsed
 }
 
-// stale reports whether others of the counters than buckets may have to be brought to this
-// moment: a window has begun, or time is counted.
-func (a *Account) stale(cal *calendar) bool { return a.at <= cal.began || !a.terms.usual }
-
-// roll puts the windows of spans in force, and lets the time of a run pass.
+// roll is refresh of all counters but buckets.
 func (a *Account) roll(tick int64, cal *calendar) {
-	for i := range a.terms.rates {
-		l := &a.terms.rates[i]
-		c := &a.counters[i]
-		if spans(l.Window) {
+	rates := a.terms.rates[a.terms.spans:]
+	for i := range rates {
+		l := &rates[i]
+		c := &a.counters[l.at]
+		if a.turn != cal.turn && spans(l.Window) {
 			c.roll(cal.window[l.Window])
 		}
 		if l.how == byRunTime {
 			c.level = max(tick-a.born, 0)
 		}
 	}
-}
-
-// refill fills the buckets among the counters, from one on, for so long.
-func (a *Account) refill(from int, elapsed uint64) {
-	if elapsed == 0 {
-		return
-	}
-	rates := a.terms.rates
-	for i := from; i < len(rates); i++ {
-		if l := &rates[i]; l.how == byBucket {
-			a.counters[i].refill(l, elapsed)
-		}
-	}
+	a.turn = cal.turn
 }
 
 // atRest reports whether the account may be forgotten: nothing refers to it and
@@ -324,7 +314,7 @@ func (a *Account) atRest(tick int64) bool {
 		return tick-a.used >= idle
 	}
 	for i := range a.terms.rates {
-		if l := &a.terms.rates[i]; !a.counters[i].atRest(l) {
+		if l := &a.terms.rates[i]; !a.counters[l.at].atRest(l) {
 			return false
 		}
 	}

@@ -78,7 +78,7 @@ func (b *Book) advance(now time.Time) {
 		b.base = now
 	}
 	b.tick = max(b.tick, int64(now.Sub(b.base)))
-	b.calendar.advance(now, b.tick)
+	b.calendar.advance(now)
 }
 
 // Open finds or creates the accounts of a reservation, once per request, and
@@ -172,7 +172,6 @@ func (b *Book) evict(n int) {
 		b.hand++ // past the one that moves here too: the newest is never at rest
 		a := b.order[at]
 		a.refresh(b.tick, &b.calendar)
-		a.loosen() // it was only looked at
 		if !a.atRest(b.tick) {
 			continue
 		}
@@ -199,7 +198,7 @@ func (b *Book) Charge(now, at time.Time, claims []Claim, actual Amounts) {
 		a.refresh(b.tick, &b.calendar)
 		for j := range a.terms.rates {
 			if l := &a.terms.rates[j]; l.how != byRunTime {
-				a.counters[j].settle(l, 0, actual[l.Dimension], windowOf(&l.Limit, at))
+				a.counters[l.at].settle(l, 0, actual[l.Dimension], windowOf(&l.Limit, at))
 			}
 		}
 	}
@@ -217,7 +216,7 @@ func (b *Book) Seed(now, at time.Time, o Owner, l sluice.Limit) {
 	if a == nil {
 		a = b.create(o, 1)
 	}
-	rows := b.ensure(a, slices.Clone(a.terms.rows), sluice.Limit{Dimension: l.Dimension, Window: l.Window})
+	rows := a.ensure(slices.Clone(a.terms.rows), sluice.Limit{Dimension: l.Dimension, Window: l.Window})
 	a.terms = newTerms(rows)
 	if l.Dimension == sluice.RunTime {
 		a.began(b.tick - int64(now.Sub(at)))
@@ -226,7 +225,7 @@ func (b *Book) Seed(now, at time.Time, o Owner, l sluice.Limit) {
 	a.refresh(b.tick, &b.calendar)
 	for i := range a.terms.rates {
 		if t := &a.terms.rates[i]; t.Dimension == l.Dimension && t.Window == l.Window {
-			a.counters[i].settle(t, 0, l.Amount, windowOf(&t.Limit, at))
+			a.counters[t.at].settle(t, 0, l.Amount, windowOf(&t.Limit, at))
 		}
 	}
 }
@@ -236,7 +235,7 @@ func (a *Account) began(tick int64) {
 	if a.owner.Scope != sluice.ScopeRun || tick >= a.born {
 		return
 	}
-	a.born = tick
+	a.born, a.turn = tick, neverLooked
 }
 
 // windowOf is the mark of a hold that was taken at a moment.

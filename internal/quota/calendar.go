@@ -15,7 +15,7 @@ type calendar struct {
 	window [sluice.NumWindows]int64 // their numbers; only fixed windows and a run's are used
 	ends   *windowEnds
 	next   int64 // the first of them to end
-	began  int64 // tick at which the last of them has begun, -1 if all were there from the start
+	turn   int32 // how often a window has begun: an account that has seen it need not look
 }
 
 // windowEnds are when the fixed windows in force end, in Unix seconds. They do not change:
@@ -26,17 +26,16 @@ type windowEnds [sluice.NumWindows]int64
 const theRun = 1
 
 // advance moves to the windows that now is in.
-func (c *calendar) advance(now time.Time, tick int64) {
+func (c *calendar) advance(now time.Time) {
 	unix := now.Unix()
 	if unix < c.next {
 		return
 	}
+	c.turn++
 	c.window[sluice.PerRun] = theRun
 	ends := &windowEnds{}
-	if c.ends == nil {
-		c.began = -1
-	} else {
-		*ends, c.began = *c.ends, tick
+	if c.ends != nil {
+		*ends = *c.ends
 	}
 	for w := sluice.PerHour; w <= sluice.PerMonth; w++ {
 		if unix >= ends[w] {

@@ -40,17 +40,12 @@ import (
 // refer to it by index. A limit that is no longer configured has Amount 0: it
 // refuses nothing and still counts.
 type counter struct {
-	figures
+	level      int64 // negative is debt
+	held       int64
+	part       int64 // the fraction of a unit refilled, in units of 1/period
 	returnable int64 // at least what live holds can return, at most held
 	overflow   int64 // total, ever
 	over       int64 // Σ over live holds of (bound − hold): what may yet become debt
-}
-
-// figures are what of a counter is told, or follows from.
-type figures struct {
-	level int64 // negative is debt
-	held  int64
-	part  int64 // the fraction of a unit refilled, in units of 1/period
 }
 
 // newCounter is a counter that has counted nothing.
@@ -103,8 +98,7 @@ func (c *counter) refill(l *rate, elapsed uint64) {
 	hi, lo := bits.Mul64(elapsed, uint64(l.Amount))
 	lo, carry := bits.Add64(lo, uint64(c.part), 0)
 	hi += carry
-	period := period(l.Window)
-	if most, least := bits.Mul64(c.missing(l), period); hi > most || hi == most && lo >= least {
+	if most, least := bits.Mul64(c.missing(l), l.period); hi > most || hi == most && lo >= least {
 		c.level, c.part = l.Amount, 0
 		c.overflow += c.returnable
 		c.returnable = 0
@@ -113,14 +107,14 @@ func (c *counter) refill(l *rate, elapsed uint64) {
 	var units uint64
 	switch {
 	case hi > 0:
-		units, _ = bits.Div64(hi, lo, period)
+		units, _ = bits.Div64(hi, lo, l.period)
 	case l.Window == sluice.PerMinute: // by a constant: a multiplication, where a division takes many times as long
 		units = lo / uint64(time.Minute)
 	default:
 		units = lo / uint64(time.Second)
 	}
 	c.level += int64(units)
-	c.part = int64(lo - units*period)
+	c.part = int64(lo - units*l.period)
 	c.forfeit(l.Amount)
 }
 
@@ -141,7 +135,7 @@ func (c *counter) refillTime(l *rate, level int64) time.Duration {
 	if c.level >= level {
 		return 0
 	}
-	hi, lo := bits.Mul64(uint64(level)-uint64(c.level), period(l.Window))
+	hi, lo := bits.Mul64(uint64(level)-uint64(c.level), l.period)
 	lo, borrow := bits.Sub64(lo, uint64(c.part), 0)
 	hi -= borrow
 	if hi >= uint64(l.Amount) {

@@ -116,15 +116,14 @@
 // amount and a mark, in the order of the counters. What is about to be worked on is read
 // first, all of it, so that the misses do not wait for each other.
 //
-// The other half is instructions. An account knows how long after its last request all its
-// buckets are full again at the latest: the next one, if it comes later, need not work out
-// what they have, and if it is given the whole of what it needs, its end need not read what
-// it holds (full.go). Any other goes over the counters one by one. A reservation takes
+// The other half is instructions. The rates of an account are sorted, buckets first, and
+// the loops over them look at no kind and call nothing (bucket.go). A reservation takes
 // from a counter as soon as it has seen that there is room, and puts back what it took
 // where a later one has none: that is the cost of a refusal, and of a shadow that would
-// refuse. Who opens reservations keeps what the last of a key was opened with ([Visit]),
-// and so looks nothing up. [Book.Limits] copies the figures of the caller, and what they
-// come to is worked out where a header or an entry tells it.
+// refuse. Who opens reservations keeps what the last of a key was
+// opened with ([Visit]), and so looks nothing up.
+// [Book.Limits] copies the counters of the caller, and what they come to is worked out
+// where a header or an entry tells it.
 //
 // # Second attempts
 //

@@ -1,6 +1,10 @@
 package quota
 
-import "time"
+import (
+	"time"
+
+	"sluice"
+)
 
 // Settle ends the reservation. actual is what the whole request took, what was
 // posted included; the rest is returned, and what is beyond the hold leaves a
@@ -31,45 +35,29 @@ func (b *Book) finish(now time.Time, r *Reservation, actual *Amounts) {
 			actual[d] -= r.charged[d]
 		}
 	}
-	var of charges
-	for d := range of.of {
-		n, used := r.need[d], actual[d]
-		debt := min(0, n-max(0, used))
-		of.of[d] = charge{n, used, debt, max(0, r.bound[d]-n)}
-		of.debt = of.debt || debt < 0
-	}
-	if r.tick <= b.calendar.began {
-		r.whole = 0 // but not all of it in windows that are still in force
-	}
 	from := 0
 	for n, a := range r.Accounts() {
+		a.refresh(b.tick, &b.calendar)
 		to := int(r.ends[n])
-		held := r.holds[from:to]
+		a.settle(r.holds[from:to], actual, &r.bound)
 		from = to
-		elapsed := a.pass(b.tick, &b.calendar)
-		whole := r.whole>>n&1 != 0
-		if whole && len(held) == len(a.counters) && a.full(elapsed) {
-			a.settleFull(&of)
-		} else {
-			a.refill(0, elapsed)
-			a.settle(held, actual, &r.bound)
-		}
-		if of.debt || !whole { // else it is no less full than it was
-			a.loosen()
-		}
 		a.refs--
 	}
 	r.state = closed
 }
 
-// settle charges what was used, less what was posted, to the account's counters, and gives
-// back the rest of what is held. It is [Reservation.each] written out.
+// settle charges what was used, less what was posted, to the account's counters. It is
+// [Reservation.each] written out: every request ends here.
 func (a *Account) settle(held []hold, used, bound *Amounts) {
-	for i := range held {
-		if held[i].mark != untaken {
-			l, c, n := &a.terms.rates[i], &a.counters[i], held[i].amount
-			c.over -= max(0, bound[l.Dimension]-n)
-			c.settle(l, n, used[l.Dimension], held[i].mark)
+	a.settleUsual(held, used, bound)
+	others := a.terms.rates[a.terms.others:]
+	for i := range others {
+		l := &others[i]
+		if at := int(l.at); at < len(held) && held[at].mark != untaken {
+			d := l.Dimension % sluice.NumDimensions
+			c, n := &a.counters[at], held[at].amount
+			c.over -= max(0, bound[d]-n)
+			c.settle(l, n, used[d], held[at].mark)
 		}
 	}
 }

@@ -24,7 +24,7 @@ type Limits struct {
 	at       time.Time
 	ends     *windowEnds
 	accounts []standing
-	counters []figures // of the accounts, one after the other
+	counters []counter // of the accounts, one after the other
 }
 
 // standing is what an account has that its counters share.
@@ -39,14 +39,14 @@ type standing struct {
 // more.
 type LimitsBuffer struct {
 	accounts []standing
-	counters []figures
+	counters []counter
 }
 
 // Reset empties it.
 func (m *LimitsBuffer) Reset() { m.accounts, m.counters = m.accounts[:0], m.counters[:0] }
 
 // room lengthens it by so many, and returns those.
-func (m *LimitsBuffer) room(accounts, counters int) ([]standing, []figures) {
+func (m *LimitsBuffer) room(accounts, counters int) ([]standing, []counter) {
 	n, k := len(m.accounts), len(m.counters)
 	if n+accounts > cap(m.accounts) || k+counters > cap(m.counters) {
 		m.accounts, m.counters = slices.Grow(m.accounts, accounts), slices.Grow(m.counters, counters)
@@ -77,24 +77,16 @@ func (b *Book) Limits(now time.Time, r *Reservation, in *LimitsBuffer) Limits {
 		if !r.tells(n) {
 			continue
 		}
-		if a.stale(&b.calendar) {
+		t := a.terms
+		if a.turn != b.calendar.turn || t.others < len(t.rates) {
 			a.refresh(b.tick, &b.calendar) // else a bucket can be brought up to date as well later
 		}
 		s := &told[0]
 		told = told[1:]
-		s.terms, s.held, s.elapsed, s.scope = a.terms, a.held, max(0, b.tick-a.at), r.scopes[n]
-		figures = a.tell(figures)
+		s.terms, s.held, s.elapsed, s.scope = t, a.held, max(0, b.tick-a.at), r.scopes[n]
+		figures = figures[copy(figures, a.counters):]
 	}
 	return l
-}
-
-// tell copies the figures of its counters, and returns what is left of to.
-func (a *Account) tell(to []figures) []figures {
-	told := to[:len(a.counters)]
-	for i := range told {
-		told[i] = a.counters[i].figures
-	}
-	return to[len(told):]
 }
 
 // tells reports whether the n-th account is one of the caller's own, and decides.
@@ -131,8 +123,8 @@ func (l Limits) States(to []LimitState) []LimitState {
 				g := gaugeOf(s.Limit.Dimension)
 				s.Remaining = t.gauges[g] - a.held[g]
 			default:
-				i := t.of(row)
-				s.Remaining, s.Reset = l.state(t.rates[i], counter{figures: counters[i]}, a.elapsed)
+				r := t.rates[t.of(row)]
+				s.Remaining, s.Reset = l.state(r, counters[r.at], a.elapsed)
 			}
 			s.Remaining = max(0, s.Remaining)
 			to = append(to, s)

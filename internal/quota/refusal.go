@@ -141,9 +141,9 @@ func (b *Book) Room(now time.Time, r *Reservation) (room sluice.Nano, limited bo
 				continue
 			}
 			a.refresh(b.tick, &b.calendar)
-			c := &a.counters[i]
+			c := &a.counters[l.at]
 			most := max(0, c.free(l))
-			if h := r.holdOf(n, i); h != nil {
+			if h := r.holdOf(n, int(l.at)); h != nil {
 				most = min(add(max(0, c.freeIn(l, h.mark)), h.amount), l.Amount)
 			} else if len(r.holds) > 0 {
 				continue

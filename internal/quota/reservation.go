@@ -14,28 +14,25 @@ import (
 type Reservation struct {
 	parties
 	holds []hold  // of rates and budgets: of each account, of its counters in order
-	need  Amounts // what is held of rates and budgets of accounts that have given the whole of it
 	bound Amounts // what an attempt can use at most, less what was posted, as of when the holds were taken
 
 	// What is seldom looked at, and not put right by reset.
 	most    Amounts                     // what an attempt can use at most, as of the last Bound
 	charged Amounts                     // by Post, of attempts that have ended, if there was one
-	lesser  [MaxClaims][numGauges]int64 // what is held of gauges where less is given
+	lesser  [MaxClaims][numGauges]int64 // what is held of gauges where that is not need
 }
 
 // parties are what of a reservation begins anew with every request.
 type parties struct {
 	accounts [MaxClaims]*Account
 	would    *Refusal         // by the shadows; nil if all fitted
-	gauges   [numGauges]int64 // what is needed of them, while they are held
-	given    uint8            // bit i: accounts[i] has given that
+	need     [numGauges]int64 // of gauges, while they are held
+	whole    uint8            // bit i: accounts[i] has given need
 	less     uint8            // bit i: it has given less, as its limits are, or it has but one: see lesser
-	whole    uint8            // bit i: its counters have given need, each of them
 	claims   uint8            // how many of accounts there are
 	shadow   uint8            // bit i: accounts[i] lets in what does not fit
 	state    state            // see Open and Expired
 	posted   bool             // there is something in charged
-	tick     int64            // at which it has taken
 	scopes   [MaxClaims]sluice.Scope
 	ends     [MaxClaims]uint16 // where in holds those of an account end
 }
@@ -67,16 +64,18 @@ func (r *Reservation) Use(m *Holds) { r.holds = m[:0] }
 const untaken = math.MinInt64
 
 // each calls f for what is held of rates and budgets of the accounts. It stops where f
-// returns false, and reports whether it came to the end. f may change what is held, so that
-// holds alone tell it from then on.
+// returns false, and reports whether it came to the end.
 func (r *Reservation) each(f func(n int, h *hold, c *counter, l *rate) bool) bool {
 	from := 0
-	r.whole = 0
 	for n, a := range r.Accounts() {
 		held := r.holds[from:r.ends[n]]
 		from += len(held)
-		for i := range held { // what has become limited since has no hold
-			if h := &held[i]; h.mark != untaken && !f(n, h, &a.counters[i], &a.terms.rates[i]) {
+		for i := range a.terms.rates {
+			l := &a.terms.rates[i]
+			if int(l.at) >= len(held) {
+				continue // it has become limited since
+			}
+			if h := &held[l.at]; h.mark != untaken && !f(n, h, &a.counters[l.at], l) {
 				return false
 			}
 		}
@@ -149,11 +148,9 @@ func (b *Book) Reserve(now time.Time, r *Reservation, need, least Amounts) *Refu
 	b.advance(now)
 	var of asks
 	for d := range of {
-		n := max(0, need[d])
-		of[d] = ask{n, least[d], r.most[d], max(0, r.most[d]-n)}
-		r.need[d] = n
+		of[d] = ask{max(0, need[d]), least[d], r.most[d]}
 	}
-	r.bound, r.tick = r.most, b.tick
+	r.bound = r.most
 	r.reach()
 	if b.takeAll(r, &of, 0) {
 		return nil
@@ -171,19 +168,14 @@ func (b *Book) Reserve(now time.Time, r *Reservation, need, least Amounts) *Refu
 // reports whether all had room, else nothing was taken.
 func (b *Book) takeAll(r *Reservation, of *asks, leftOut uint8) bool {
 	for n, a := range r.Accounts() {
-		elapsed := a.pass(b.tick, &b.calendar)
+		a.refresh(b.tick, &b.calendar)
 		from := len(r.holds)
 		r.holds = r.holds[:from+len(a.counters)]
 		r.ends[n] = uint16(len(r.holds))
 		held := r.holds[from:]
 		if leftOut>>n&1 != 0 {
 			r.count(a, held)
-			continue
-		}
-		switch a.take(held, of, elapsed) {
-		case whole:
-			r.whole |= 1 << n
-		case nothing:
+		} else if !a.take(held, of) {
 			r.untake(n, of)
 			return false
 		}
@@ -191,52 +183,42 @@ func (b *Book) takeAll(r *Reservation, of *asks, leftOut uint8) bool {
 	return true
 }
 
-// part is how much of what a request asks an account has given.
-type part uint8
-
-const (
-	nothing part = iota // it has no room for it, or never will
-	capped              // of some limits all, which is less than is needed
-	whole
-)
-
-// take takes what a request asks from the counters of an account, whose buckets have not
-// refilled for so long, and notes it in held.
-func (a *Account) take(held []hold, of *asks, elapsed uint64) part {
-	taken, gives := 0, whole
-	if a.full(elapsed) {
-		taken = a.takeFull(held, of)
+// take takes what a request asks from the counters of an account, and notes it in held.
+// It reports whether the account has room for it and could ever have; if not, nothing was
+// taken.
+func (a *Account) take(held []hold, of *asks) bool {
+	t := a.terms
+	if t.never(of) {
+		return false
 	}
-	if taken < len(held) {
-		a.refill(taken, elapsed)
-		taken, gives = a.takeRest(taken, held, of)
-		a.loosen()
+	taken := a.takeUsual(held, of)
+	if taken == len(t.rates) {
+		return true
 	}
-	if taken < len(held) || a.terms.never(of) {
-		a.giveUp(held[:taken], of)
-		return nothing
+	if taken == t.others {
+		taken += a.takeOthers(held, of)
 	}
-	return gives
+	if taken < len(t.rates) {
+		a.giveUp(t.rates[:taken], held, of)
+		return false
+	}
+	return true
 }
 
-// takeRest is takeFull of any account, from one counter on. What is beyond a limit is not
-// taken.
-func (a *Account) takeRest(from int, held []hold, of *asks) (taken int, gives part) {
-	gives = whole
-	for i := from; i < len(held); i++ {
-		l, c := &a.terms.rates[i], &a.counters[i]
-		o := &of[l.Dimension]
+// takeOthers is takeUsual of the others.
+func (a *Account) takeOthers(held []hold, of *asks) int {
+	others := a.terms.rates[a.terms.others:]
+	for i := range others {
+		l := &others[i]
+		o, c := &of[l.Dimension], &a.counters[l.at]
 		n := holdOf(l, o.need)
 		if l.Amount > 0 && (l.Amount < o.least || !c.fits(l, n)) {
-			return i, nothing
+			return i
 		}
-		if n < o.need {
-			gives = capped
-		}
-		held[i] = hold{n, c.take(l, n)}
+		held[l.at] = hold{n, c.take(l, n)}
 		c.over += max(0, o.most-n)
 	}
-	return len(held), gives
+	return len(others)
 }
 
 // never reports whether a gauge can never admit a request.
@@ -245,10 +227,11 @@ func (t *terms) never(of *asks) bool {
 	return first > 0 && first < of[dimensionOf(0)].least || second > 0 && second < of[dimensionOf(1)].least
 }
 
-// giveUp takes back what has been taken of an account's first counters.
-func (a *Account) giveUp(held []hold, of *asks) {
-	for i := range held {
-		l, c, n := &a.terms.rates[i], &a.counters[i], held[i].amount
+// giveUp takes back what take has taken for some rates of an account.
+func (a *Account) giveUp(rates []rate, held []hold, of *asks) {
+	for i := range rates {
+		l := &rates[i]
+		c, n := &a.counters[l.at], held[l.at].amount
 		c.over -= max(0, of[l.Dimension].most-n)
 		c.held -= n
 		if l.how == byBucket {
@@ -262,17 +245,18 @@ func (a *Account) giveUp(held []hold, of *asks) {
 func (r *Reservation) untake(n int, of *asks) {
 	from := 0
 	for i, a := range r.accounts[:n] {
-		a.giveUp(r.holds[from:r.ends[i]], of)
+		a.giveUp(a.terms.rates, r.holds[from:r.ends[i]], of)
 		from = int(r.ends[i])
 	}
-	r.holds, r.ends, r.whole = r.holds[:0], [MaxClaims]uint16{}, 0
+	r.holds, r.ends = r.holds[:0], [MaxClaims]uint16{}
 }
 
 // count notes in held that nothing was taken from a shadow, which counts what is used of
 // its windows, and no more.
 func (r *Reservation) count(a *Account, held []hold) {
-	for i := range held {
-		l, c, h := &a.terms.rates[i], &a.counters[i], &held[i]
+	for i := range a.terms.rates {
+		l := &a.terms.rates[i]
+		c, h := &a.counters[l.at], &held[l.at]
 		if l.how == byBucket || l.how == inFlight {
 			*h = hold{mark: untaken}
 			continue
@@ -314,7 +298,7 @@ func (r *Reservation) fetch() (mix int64) {
 // Fetch is fetch of the reservation itself, for who is about to ask it for more.
 func (r *Reservation) Fetch() (mix int64) {
 	if r.accounts[0] != nil {
-		mix = r.gauges[0]
+		mix = r.need[0]
 	}
 	return mix ^ int64(len(r.holds))
 }
@@ -323,7 +307,7 @@ func (r *Reservation) Fetch() (mix int64) {
 // nothing. It returns nil, or the first account whose gauge is too full.
 // REQUIRES: r is open and holds no gauges.
 func (b *Book) TakeGauges(r *Reservation, need Amounts) (blocked *Account) {
-	r.gauges = [numGauges]int64{max(0, need[dimensionOf(0)]), max(0, need[dimensionOf(1)])}
+	r.need = [numGauges]int64{max(0, need[dimensionOf(0)]), max(0, need[dimensionOf(1)])}
 	b.fetched = r.fetch() // who gets them is told of all counters
 	out := r.shadow
 	if r.would == nil { // else a shadow would have refused it already
@@ -334,7 +318,7 @@ func (b *Book) TakeGauges(r *Reservation, need Amounts) (blocked *Account) {
 			continue
 		}
 		most := &a.terms.gauges
-		first, second := min(r.gauges[0], most[0]), min(r.gauges[1], most[1])
+		first, second := min(r.need[0], most[0]), min(r.need[1], most[1])
 		if first > 0 && most[0]-a.held[0] < first || second > 0 && most[1]-a.held[1] < second {
 			if !r.isShadow(n) {
 				b.ReturnGauges(r)
@@ -346,8 +330,8 @@ func (b *Book) TakeGauges(r *Reservation, need Amounts) (blocked *Account) {
 		}
 		a.held[0] += first
 		a.held[1] += second
-		if first == r.gauges[0] && second == r.gauges[1] {
-			r.given |= 1 << n
+		if first == r.need[0] && second == r.need[1] {
+			r.whole |= 1 << n
 		} else if first|second != 0 {
 			r.less |= 1 << n
 			r.lesser[n] = [numGauges]int64{first, second}
@@ -358,21 +342,21 @@ func (b *Book) TakeGauges(r *Reservation, need Amounts) (blocked *Account) {
 
 // ReturnGauges gives concurrency and KV tokens back: the attempt has ended.
 func (b *Book) ReturnGauges(r *Reservation) {
-	if r.given|r.less == 0 {
+	if r.whole|r.less == 0 {
 		return
 	}
 	b.fetched = r.fetch() // what gives them back is settled next, or posted
 	for n, a := range r.Accounts() {
 		switch bit := uint8(1) << n; {
-		case r.given&bit != 0:
-			a.held[0] -= r.gauges[0]
-			a.held[1] -= r.gauges[1]
+		case r.whole&bit != 0:
+			a.held[0] -= r.need[0]
+			a.held[1] -= r.need[1]
 		case r.less&bit != 0:
 			a.held[0] -= r.lesser[n][0]
 			a.held[1] -= r.lesser[n][1]
 		}
 	}
-	r.given, r.less = 0, 0
+	r.whole, r.less = 0, 0
 }
 
 // TopUp raises the holds on tokens and spend to need, all or nothing, before a

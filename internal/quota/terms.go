@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"cmp"
 	"slices"
 
 	"sluice"
@@ -10,8 +11,9 @@ import (
 // not change: an account whose limits do takes others. So accounts of one policy share
 // them, and they stay in the caches.
 type terms struct {
-	rates  []rate           // those that have a counter, in the order of rows and of an account's counters
-	usual  bool             // each of them is a bucket or a span, and every bucket has a limit
+	rates  []rate           // those that have a counter: buckets, then spans, then the others, which are few
+	spans  int              // where in rates those begin
+	others int              // likewise
 	gauges [numGauges]int64 // those of gauges, 0 if there is none
 	rows   []sluice.Limit   // all, gauges too; the policy's slice where the two agree
 }
@@ -19,9 +21,10 @@ type terms struct {
 // rate is a limit that has a counter.
 type rate struct {
 	sluice.Limit
-	slow uint64 // how long a unit takes it, rounded up: see slowness
-	row  int32  // in rows
-	how  counting
+	period uint64 // of a bucket
+	row    int32  // in rows
+	at     uint8  // in the counters of an account: they are in the order of rows
+	how    counting
 }
 
 // counting is how a counter counts.
@@ -47,17 +50,36 @@ func countingOf(l *sluice.Limit) counting {
 }
 
 func newTerms(rows []sluice.Limit) *terms {
-	t := &terms{rows: rows, rates: make([]rate, 0, rates(rows)), usual: true}
+	t := &terms{rows: rows, rates: make([]rate, 0, rates(rows))}
 	for i := range rows {
 		if l := &rows[i]; l.Dimension.Gauge() {
 			t.gauges[gaugeOf(l.Dimension)] = l.Amount
 		} else {
-			how := countingOf(l)
-			t.rates = append(t.rates, rate{Limit: *l, slow: slowness(l), row: int32(i), how: how})
-			t.usual = t.usual && (how == bySpan || how == byBucket && l.Amount > 0)
+			t.rates = append(t.rates, rate{Limit: *l, period: period(l.Window), row: int32(i), at: uint8(len(t.rates)), how: countingOf(l)})
+		}
+	}
+	slices.SortStableFunc(t.rates, func(a, b rate) int { return cmp.Compare(a.group(), b.group()) })
+	for i := range t.rates {
+		switch t.rates[i].group() {
+		case 0:
+			t.spans++
+			fallthrough
+		case 1:
+			t.others++
 		}
 	}
 	return t
+}
+
+// group orders rates: buckets that have a limit, spans, the others.
+func (l *rate) group() int {
+	switch {
+	case l.how == byBucket && l.Amount > 0:
+		return 0
+	case l.how == bySpan:
+		return 1
+	}
+	return 2
 }
 
 // unlimited are the terms of an account of which nothing is known yet.
@@ -65,11 +87,11 @@ var unlimited = &terms{}
 
 // counter is the rate and the counter of a row that is not a gauge's.
 func (a *Account) counter(row int) (*rate, *counter) {
-	i := a.terms.of(row)
-	return &a.terms.rates[i], &a.counters[i]
+	l := &a.terms.rates[a.terms.of(row)]
+	return l, &a.counters[l.at]
 }
 
-// of is where the rate of a row is that is not a gauge's, and an account's counter for it.
+// of is where the rate of a row is that is not a gauge's.
 func (t *terms) of(row int) int {
 	return slices.IndexFunc(t.rates, func(l rate) bool { return int(l.row) == row })
 }
