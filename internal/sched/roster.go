@@ -65,10 +65,18 @@ func (r *roster) after(o order, it *Item) *Item {
 
 // insert lists an item behind another, in front of all if that is nil.
 func (r *roster) insert(l *list, o order, it, behind *Item) {
-	at := link{after: l.first}
-	if behind != nil {
-		at = link{before: behind.post, after: r.posts[behind.post].links[o].after}
+	if behind == nil {
+		r.put(l, o, it, link{after: l.first})
+		return
 	}
+	r.put(l, o, it, link{behind.post, r.posts[behind.post].links[o].after})
+}
+
+// push lists an item behind all, without a look at any.
+func (r *roster) push(l *list, o order, it *Item) { r.put(l, o, it, link{before: l.last}) }
+
+// put lists an item between two.
+func (r *roster) put(l *list, o order, it *Item, at link) {
 	r.posts[it.post].links[o] = at
 	if at.before == 0 {
 		l.first = it.post

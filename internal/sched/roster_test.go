@@ -23,7 +23,11 @@ func TestRoster(t *testing.T) {
 					if at > 0 {
 						behind = want[o][at-1]
 					}
-					r.insert(&lists[o], o, it, behind)
+					if at == len(want[o]) && rapid.Bool().Draw(t, "push") {
+						r.push(&lists[o], o, it)
+					} else {
+						r.insert(&lists[o], o, it, behind)
+					}
 					want[o] = slices.Insert(want[o], at, it)
 				}
 			},

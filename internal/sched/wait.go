@@ -176,7 +176,7 @@ func (q *Queue) age(it *Item) {
 		at = r.before(byArrival, at)
 	}
 	r.insert(&c.waits, byArrival, it, at)
-	r.insert(&t.waits, byPush, it, r.last(&t.waits))
+	r.push(&t.waits, byPush, it)
 }
 
 func (q *Queue) unage(it *Item) {
