@@ -102,11 +102,13 @@ type line struct {
 	on         any    // what it is parked on; nil: ready
 	hash       uint64 // of id
 
-	id        lineID
+	id     lineID
+	newest int64 // since of the tail
+
 	inLot     int
 	byKV      Spot[line]
 	byPrefill Spot[line]
-	_         [32]byte // the next line begins a cache line
+	_         [24]byte // the next line begins a cache line
 }
 
 // lineID identifies a line.
@@ -129,9 +131,15 @@ func (lineNames) Hash(seed maphash.Seed, id lineID) uint64 {
 	return h ^ (maphash.String(seed, string(id.model))+uint64(id.size))*odd
 }
 
-// insert puts an item in its place; most often that is the end.
+// insert puts an item in its place; most often that is the end, which needs no look at
+// what is there.
 func (l *line) insert(it *Item) {
 	at := l.tail
+	if at != nil && it.since > l.newest {
+		it.ahead, it.after, at.after = at, nil, it
+		l.tail, l.newest = it, it.since
+		return
+	}
 	for at != nil && it.less(at) {
 		at = at.ahead
 	}
@@ -142,7 +150,7 @@ func (l *line) insert(it *Item) {
 		it.after, at.after = at.after, it
 	}
 	if it.after == nil {
-		l.tail = it
+		l.tail, l.newest = it, it.since
 	} else {
 		it.after.ahead = it
 	}
@@ -154,10 +162,13 @@ func (l *line) remove(it *Item) {
 	} else {
 		it.ahead.after = it.after
 	}
-	if it.after == nil {
-		l.tail = it.ahead
-	} else {
+	switch {
+	case it.after != nil:
 		it.after.ahead = it.ahead
+	case it.ahead != nil:
+		l.tail, l.newest = it.ahead, it.ahead.since
+	default:
+		l.tail = nil
 	}
 	it.ahead, it.after = nil, nil
 }

@@ -29,6 +29,7 @@ func TestLayout(t *testing.T) {
 		{"turn of an item", offset(Item{}, "line"), offset(Item{}, "deadline")},
 		{"start of an item", offset(Item{}, "deadline"), offset(Item{}, "Value")},
 		{"turn of a line", offset(line{}, "inNode"), offset(line{}, "id")},
+		{"arrival at a line", offset(line{}, "id"), offset(line{}, "inLot")},
 		{"charge of a tenant", offset(tenant{}, "standing", "class"), offset(tenant{}, "standing", "id")},
 		{"name of a tenant", offset(tenant{}, "standing", "id"), offset(tenant{}, "standing", "bytes")},
 		{"load of a tenant", offset(tenant{}, "standing", "bytes"), offset(tenant{}, "seat")},
