@@ -91,7 +91,7 @@ func TestResidency(t *testing.T) {
 				t.Errorf("got %d from %s", g.status, g.header.Get("Sluice-Backend"))
 			}
 		}
-		r.policy.Regions = []string{"asia"}
+		r.change(func(p *sluice.Policy) { p.Regions = []string{"asia"} })
 		if g := r.do(ask{}); g.status != 403 || g.header.Get("Sluice-Reason") != "model_not_allowed" || !strings.Contains(g.body, "b0 is in no region that this key may use") {
 			t.Errorf("got %d %s %s", g.status, g.header.Get("Sluice-Reason"), g.body)
 		}
@@ -120,7 +120,7 @@ func TestRisk(t *testing.T) {
 		if rec := r.want(sluice.Completed, sluice.ReasonNone, 200); rec.Risk != sluice.RiskNormal || !strings.Contains(string(rec.Final.Detail), `"risk":"normal"`) || !strings.Contains(string(rec.Final.Detail), `"left":"risk"`) {
 			t.Errorf("recorded risk %v, %s", rec.Risk, rec.Final.Detail)
 		}
-		r.policy.Risk = sluice.RiskNone
+		r.change(func(p *sluice.Policy) { p.Risk = sluice.RiskNone })
 		if g := r.do(ask{}); g.header.Get("Sluice-Backend") != "b1" {
 			t.Errorf("without a label: got %d from %s", g.status, g.header.Get("Sluice-Backend"))
 		}
@@ -138,7 +138,7 @@ func TestRisk(t *testing.T) {
 			asked string
 			seen  bool
 		}{{0, "none", true}, {0, "high", false}, {sluice.RiskNormal, "none", true}, {sluice.RiskHigh, "low", false}} {
-			r.policy.Risk = tt.own
+			r.change(func(p *sluice.Policy) { p.Risk = tt.own })
 			g := r.do(ask{header: http.Header{"Sluice-Risk": {tt.asked}}})
 			if tt.seen != (g.status == 200) || !tt.seen && (g.status != 403 || g.header.Get("Sluice-Reason") != "model_not_allowed" || !strings.Contains(g.body, "b2 takes no request of risk high")) {
 				t.Errorf("%+v: got %d %s", tt, g.status, g.body)

@@ -45,7 +45,7 @@ func TestCeilings(t *testing.T) {
 		if g := r.do(ask{body: body(400, "")}); g.status != 200 {
 			t.Errorf("input below the ceiling: got %d %s", g.status, g.body)
 		}
-		r.policy.Mode = sluice.Shadow
+		r.change(func(p *sluice.Policy) { p.Mode = sluice.Shadow })
 		if g := r.do(ask{body: body(1000, `,"max_tokens":400`)}); g.status != 200 || g.header.Get("sluice-dropped") != "" {
 			t.Errorf("in shadow: got %d, dropped %q", g.status, g.header.Get("sluice-dropped"))
 		}

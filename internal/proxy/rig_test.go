@@ -202,10 +202,9 @@ func newRig(t *testing.T, s setup) *rig {
 		EventLimit: s.event, Hooks: s.hooks, State: s.state, Fetch: r.fetcher.Get,
 	})
 	r.x = x
-	policy := &s.policy
-	r.policy = policy
-	if policy.Weight == 0 {
-		policy.Weight = 1
+	r.policy = &s.policy
+	if r.policy.Weight == 0 {
+		r.policy.Weight = 1
 	}
 	o := Options{
 		Run: x.Run, Table: func() *route.Table { return table },
@@ -213,7 +212,7 @@ func newRig(t *testing.T, s setup) *rig {
 			if credential != clientSecret {
 				return sluice.Principal{}, &sluice.Error{Kind: sluice.KindUnauthenticated, Reason: sluice.Unauthenticated, Msg: "the API key is unknown"}
 			}
-			return sluice.Principal{Tenant: "acme", Project: sluice.DefaultProject, Key: "ci", Policy: policy}, nil
+			return sluice.Principal{Tenant: "acme", Project: sluice.DefaultProject, Key: "ci", Policy: r.policy}, nil
 		},
 		Log: r.log,
 	}
@@ -232,6 +231,13 @@ func newRig(t *testing.T, s setup) *rig {
 	r.proxy = New(o)
 	r.client = &http.Client{Transport: &http.Transport{DialContext: r.net.Dial, DisableCompression: true}}
 	return r
+}
+
+// change puts another policy into force: one never changes.
+func (r *rig) change(f func(p *sluice.Policy)) {
+	p := *r.policy
+	f(&p)
+	r.policy = &p
 }
 
 // webAddress is where web.example is.

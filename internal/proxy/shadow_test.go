@@ -39,18 +39,20 @@ func TestLimitsInShadow(t *testing.T) {
 		if d := string(rec.Final.Detail); !strings.Contains(d, `"shadow_reason":"budget_spent","shadow_refusal":{"scope":"tenant","id":"acme","dimension":"spend"`) {
 			t.Errorf("the ledger does not say so: %s", d)
 		}
-		r.policy.Mode = sluice.Enforce // what was used in shadow counts
+		r.change(func(p *sluice.Policy) { p.Mode = sluice.Enforce }) // what was used in shadow counts
 		if g := r.do(askOf("")); g.status != 429 || g.header.Get("sluice-reason") != "budget_spent" {
 			t.Errorf("enforced: got %d %q", g.status, g.header.Get("sluice-reason"))
 		}
-		r.policy.Mode = sluice.Off
+		r.change(func(p *sluice.Policy) { p.Mode = sluice.Off })
 		for range 5 {
 			if rec := ask(sluice.ReasonNone); strings.Contains(string(rec.Final.Detail), "shadow") {
 				t.Errorf("off: %s", rec.Final.Detail)
 			}
 		}
-		r.policy.Mode = sluice.Shadow
-		r.policy.Limits[sluice.ScopeTenant] = []sluice.Limit{{Dimension: sluice.Concurrency, Amount: 1}}
+		r.change(func(p *sluice.Policy) {
+			p.Mode = sluice.Shadow
+			p.Limits[sluice.ScopeTenant] = []sluice.Limit{{Dimension: sluice.Concurrency, Amount: 1}}
+		})
 		var wg sync.WaitGroup
 		for range 3 {
 			wg.Go(func() { r.do(askOf("")) })
