@@ -1,4 +1,4 @@
-// Package byname finds what the cores have very many of by its name: requests,
+// Package byname finds what the cores have very many of by its name: requests, callers,
 // accounts, lines of a queue.
 //
 // # Model

@@ -220,8 +220,9 @@
 // own instruction was tried and gains a tenth at ten thousand tenants: it is not worth the
 // assembly. Where the operating system gives large pages to all who have not asked for
 // them (transparent_hugepage=always), a fifth is gained: that is the operator's to choose.
-// To know without a look that buckets are full was tried, and gained nothing. To read ahead what an arrival is about to write of the memory of an earlier
-// request was tried too, and the lines of a request that ends: neither gains.
+// To know without a look that buckets are full was tried, and gained nothing; nor does it
+// to read ahead what an arrival is about to write of the memory of an earlier request, or
+// the lines of a request that ends.
 //
 // The code of a decision is more than twice what the first-level cache of instructions
 // holds, nearly all of it passed through once: what runs straight is dearer than a loop

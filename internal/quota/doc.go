@@ -106,24 +106,24 @@
 //
 // # Cost
 //
-// With a hundred thousand keys no cache holds the accounts, and half of what a request
+// With a hundred thousand keys no cache holds the accounts, and most of what a request
 // costs is what of them it reads: at seven scopes of six limits, dozens of counters at
 // arrival and at the end. So a counter is 48 bytes and lies behind its account
 // ([newAccount]), to a request four cache lines for four counters; gauges, of which there
 // are two, are at its head, where a dispatch finds all that it needs in the first line;
 // the limits are worked out once for each policy ([terms]), and accounts share them; to
 // what time buckets have refilled and windows rolled is the account's; and a hold is an
-// amount and a mark, in the order of the counters. What is about to be worked on is read
-// first, all of it, so that the misses do not wait for each other.
+// amount and a mark, in the order of the counters, beside the reservation ([Holds]). What
+// is about to be worked on is read first, all of it, so that the misses do not wait for
+// each other.
 //
-// The other half is instructions. The rates of an account are sorted, buckets first, and
+// The rest is instructions. The rates of an account are sorted, buckets first, and
 // the loops over them look at no kind and call nothing (bucket.go). A reservation takes
 // from a counter as soon as it has seen that there is room, and puts back what it took
 // where a later one has none: that is the cost of a refusal, and of a shadow that would
-// refuse. Who opens reservations keeps what the last of a key was
-// opened with ([Visit]), and so looks nothing up.
-// [Book.Limits] copies the counters of the caller, and what they come to is worked out
-// where a header or an entry tells it.
+// refuse. Who opens reservations keeps what the last of a key was opened with ([Visit]),
+// and so looks nothing up. [Book.Limits] copies the counters of the caller, and what they
+// come to is worked out where a header or an entry tells it.
 //
 // # Second attempts
 //

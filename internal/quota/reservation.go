@@ -295,7 +295,8 @@ func (r *Reservation) fetch() (mix int64) {
 	return mix
 }
 
-// Fetch is fetch of the reservation itself, for who is about to ask it for more.
+// Fetch reads of every line of the reservation itself that a turn looks at, as fetch does of
+// its counters, for who is about to ask it for more.
 func (r *Reservation) Fetch() (mix int64) {
 	if r.accounts[0] != nil {
 		mix = r.need[0]

@@ -77,30 +77,26 @@ func (r *roster) push(l *list, o order, it *Item) { r.put(l, o, it, link{before:
 
 // put lists an item between two.
 func (r *roster) put(l *list, o order, it *Item, at link) {
-	r.posts[it.post].links[o] = at
-	if at.before == 0 {
-		l.first = it.post
-	} else {
-		r.posts[at.before].links[o].after = it.post
-	}
-	if at.after == 0 {
-		l.last = it.post
-	} else {
-		r.posts[at.after].links[o].before = it.post
-	}
+	r.join(l, o, at.before, it.post)
+	r.join(l, o, it.post, at.after)
 }
 
 // remove takes an item out of a list.
 func (r *roster) remove(l *list, o order, it *Item) {
 	at := r.posts[it.post].links[o]
-	if at.before == 0 {
-		l.first = at.after
+	r.join(l, o, at.before, at.after)
+}
+
+// join makes two posts neighbours; 0 is beyond an end of the list.
+func (r *roster) join(l *list, o order, before, after int32) {
+	if before == 0 {
+		l.first = after
 	} else {
-		r.posts[at.before].links[o].after = at.after
+		r.posts[before].links[o].after = after
 	}
-	if at.after == 0 {
-		l.last = at.before
+	if after == 0 {
+		l.last = before
 	} else {
-		r.posts[at.after].links[o].before = at.before
+		r.posts[after].links[o].before = before
 	}
 }
