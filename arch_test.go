@@ -25,6 +25,7 @@ var layers = []struct {
 	packages []string
 }{
 	{"vocabulary", false, []string{""}},
+	{"hints", false, []string{"prefetch"}},
 	{"cores", true, []string{"byname", "quota", "demand", "sched", "route", "estimate", "price", "ladder", "engine", "fleet", "capacity"}},
 	{"machinery", true, []string{"admit", "exchange", "dialect", "wire", "upstream", "egress", "socket", "front", "fetch", "catalog", "ledger", "auth", "store", "versions", "stateful", "idempotency", "dryrun", "rounds", "scrape", "probe", "hook", "jobs", "handover", "answer", "cache", "pins"}},
 	{"faces", false, []string{"proxy", "batch", "admin", "replay", "calibrate", "fakellm", "tabletop"}},
@@ -36,6 +37,7 @@ var layers = []struct {
 
 // onlyFrom lists packages that few may import.
 var onlyFrom = map[string][]string{
+	"prefetch":  {"byname", "engine", "quota", "sched"},
 	"store":     {"app"},
 	"telemetry": {"app"},
 	"app":       {"cli"},
@@ -48,6 +50,10 @@ var onlyFrom = map[string][]string{
 var never = map[string][]string{
 	"engine": {"fleet", "capacity"},
 }
+
+// hints is all that a package below the cores may import: what it does has no outcome that
+// a core could depend on, or it would be one.
+var hints = []string{"unsafe"}
 
 // pureFace is the one face that sees cores and the vocabulary alone: what it
 // rehearses must be what decides in production, without a shell around it.
@@ -150,6 +156,9 @@ func TestArchitecture(t *testing.T) {
 		if layers[height[s.pkg]].name == "cores" || s.pkg == "" {
 			checkPurity(t, s)
 		}
+		if layers[height[s.pkg]].name == "hints" {
+			checkHints(t, s)
+		}
 		if s.pkg != "egress" {
 			checkDials(t, s)
 		}
@@ -161,6 +170,21 @@ func TestArchitecture(t *testing.T) {
 	}
 	if vocabulary > 800 {
 		t.Errorf("the vocabulary has %d lines, the bound is 800", vocabulary)
+	}
+}
+
+// checkHints holds a hint to what it can be: no import but addresses, and no answer.
+func checkHints(t *testing.T, s source) {
+	t.Helper()
+	for _, imp := range s.ast.Imports {
+		if name, _ := strconv.Unquote(imp.Path.Value); !slices.Contains(hints, name) {
+			t.Errorf("%s imports %s: a hint imports no more than %v", s.file, name, hints)
+		}
+	}
+	for _, d := range s.ast.Decls {
+		if f, ok := d.(*ast.FuncDecl); ok && f.Type.Results != nil {
+			t.Errorf("%s: %s returns something: nothing follows from a hint", s.file, f.Name)
+		}
 	}
 }
 
