@@ -168,6 +168,7 @@ func (g *Grant) Settle(a engine.Actual) error {
 	gate := g.gate
 	gate.mu.Lock()
 	now := time.Now()
+	a.Handle = g.place.Handle
 	err := gate.eng.Settle(now, g.call.ID, a)
 	delete(gate.copies, g.call.ID)
 	told := gate.advance(now)

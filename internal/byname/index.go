@@ -3,6 +3,8 @@ package byname
 import (
 	"hash/maphash"
 	"iter"
+
+	"sluice/internal/prefetch"
 )
 
 // Names tells an index what its elements are called. Its zero value is used.
@@ -57,6 +59,23 @@ func (x *Index[K, E, N]) FindHashed(name K, hash uint64) *E {
 		}
 		if s.hash == hash && x.names.Name(s.e) == name {
 			return s.e
+		}
+	}
+}
+
+// Prefetch asks the processor for the slot that a look-up by a hash begins with.
+func (x *Index[K, E, N]) Prefetch(hash uint64) {
+	if x.n > 0 {
+		prefetch.Of(&x.slots[hash&uint64(len(x.slots)-1)])
+	}
+}
+
+// PrefetchElement asks for the element that a look-up by a hash is likely to find, by the
+// slot that Prefetch has asked for.
+func (x *Index[K, E, N]) PrefetchElement(hash uint64) {
+	if x.n > 0 {
+		if s := &x.slots[hash&uint64(len(x.slots)-1)]; s.hash == hash {
+			prefetch.Of(s.e)
 		}
 	}
 }

@@ -35,6 +35,9 @@ func against[N byname.Names[string, thing]](t *rapid.T) {
 	var x byname.Index[string, thing, N]
 	model, hashes := map[string]*thing{}, map[string]uint64{}
 	for range rapid.IntRange(1, 200).Draw(t, "steps") {
+		soon := x.Hash(rapid.StringMatching(`[ab]{0,6}`).Draw(t, "soon")) // to ask for what is there, or is not, changes nothing
+		x.Prefetch(soon)
+		x.PrefetchElement(soon)
 		name := rapid.StringMatching(`[ab]{0,6}`).Draw(t, "name")
 		switch have := model[name]; {
 		case have == nil:

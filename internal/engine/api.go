@@ -77,6 +77,7 @@ type Limits = quota.Limits
 // wait without one.
 type Grant struct {
 	ID      sluice.RequestID
+	Handle  Handle
 	Attempt int // from 1; with Err, how many there were
 	// Err ends the wait without a place: queue_timeout, deadline_unmet,
 	// concurrency_limited, no_backend, budget_held, budget_spent, never_fits or
@@ -110,6 +111,15 @@ type Grant struct {
 	HedgeAfter  time.Duration // without content by then its owner asks for a hedge; 0: it gets none
 	Would       *sluice.Error // why the request would have been refused, or would have waited, were the limit not a shadow; else nil
 }
+
+// Handle is by what a request that this engine has granted a place is found without a
+// look-up, for who keeps it. Of one that is no longer open it is of no use and does no harm,
+// as is the zero value.
+type Handle struct{ r *request }
+
+// String is empty: a handle is an address, and what is printed of a grant is the same in
+// every run.
+func (Handle) String() string { return "" }
 
 // Candidate is a backend that was considered and why it was left out.
 type Candidate struct {
@@ -157,6 +167,7 @@ type Next struct {
 // Actual is what a request really took, over all its attempts, those included
 // that AttemptEnded has posted already.
 type Actual struct {
+	Handle  Handle // of its last grant, or none
 	Usage   sluice.Usage
 	Cost    sluice.Nano
 	Outcome sluice.Outcome

@@ -14,16 +14,22 @@ import (
 // and puts the request into one queue. Call Advance next.
 func (e *Engine) Arrive(now time.Time, c Call) (v Verdict) {
 	now = e.tick(now)
-	hash := e.requests.Hash(c.ID)
+	who := c.caller()
+	hash, whose := e.requests.Hash(c.ID), e.callers.index.Hash(who)
+	e.requests.Prefetch(hash)
+	e.callers.index.Prefetch(whose)
+	m, err := e.model(&c) // which is at hand
+	e.callers.index.PrefetchElement(whose)
 	if e.requests.FindHashed(c.ID, hash) != nil {
 		return Verdict{Err: &sluice.Error{Kind: sluice.KindConflict, Reason: sluice.InternalError, Msg: "a request with this id is open"}}
 	}
 	v.Policy = e.table.Version
-	m, err := e.model(&c)
 	if err != nil {
 		v.Err = err
 		return v
 	}
+	k := e.callers.of(who, whose, e.ns)
+	k.prefetch() // for when the request is made
 	r := e.newRequest(now, &c)
 	r.table, r.model = e.table, m
 	r.under(m)
@@ -33,7 +39,7 @@ func (e *Engine) Arrive(now time.Time, c Call) (v Verdict) {
 		v.Translate = true
 		return v
 	}
-	e.open(now, r, &c, m)
+	e.open(now, r, &c, m, k)
 	err = e.admit(now, r, m, &v)
 	e.graded(r, r.pool)
 	switch {

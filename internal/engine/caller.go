@@ -30,6 +30,15 @@ type callerID struct {
 	key    sluice.KeyID
 }
 
+// caller names who asks.
+func (c *Call) caller() callerID { return callerID{c.Principal.Tenant, c.Principal.Key} }
+
+// prefetch asks the processor for what an arrival of the caller will work on.
+func (c *caller) prefetch() {
+	c.visit.Prefetch()
+	c.seen.Prefetch()
+}
+
 // origin is what the claims of a request follow from, beside its key.
 type origin struct {
 	user    sluice.UserID
@@ -60,15 +69,15 @@ func (callerNames) Hash(seed maphash.Seed, id callerID) uint64 {
 // as a bucket may take to refill, after which its accounts may be forgotten too.
 const callerIdle = int64(time.Minute)
 
-// of finds or makes a caller at a moment. A new one pays for looking at two others, and
+// of finds or makes the caller of an id, whose hash is known, at a moment. A new one pays for looking at two others, and
 // those that are idle are forgotten: there are at most about twice as many as are not, and
 // those that were there when the last one was made.
-func (cs *callers) of(id callerID, ns int64) *caller {
-	c := cs.index.Find(id)
+func (cs *callers) of(id callerID, hash uint64, ns int64) *caller {
+	c := cs.index.FindHashed(id, hash)
 	if c == nil {
 		cs.forget(2, ns)
 		c = &caller{id: id}
-		cs.index.Add(c)
+		cs.index.AddHashed(c, hash)
 		cs.order = append(cs.order, c)
 	}
 	c.used = ns
@@ -93,15 +102,14 @@ func (cs *callers) forget(n int, ns int64) {
 	}
 }
 
-// open finds the request's accounts. Where a limit has changed, requests that a
+// open finds the request's accounts, which those of its caller most often are. Where a limit has changed, requests that a
 // full gauge kept back may have room now.
-func (e *Engine) open(now time.Time, r *request, c *Call, m *route.Model) {
+func (e *Engine) open(now time.Time, r *request, c *Call, m *route.Model, k *caller) {
 	if c.Shadow != nil { // a copy has an account of its own alone, and never waits
 		e.book.Open(now, &r.res, e.claimsOf(c, m))
 		return
 	}
 	p := &c.Principal
-	k := e.callers.of(callerID{p.Tenant, p.Key}, e.ns)
 	r.item.Seen = &k.seen
 	k.seen.Recall()
 	from := origin{user: p.User, project: p.Project, model: c.Model, policy: p.Policy, edition: e.edition}

@@ -17,8 +17,8 @@ const (
 	decisionWaiting = 100_000
 )
 
-// backlog is an engine with a long queue: seven scopes of six limits each, four
-// backends, keys uniform over a hundred thousand. As in the gateway, who asks is known
+// backlog is an engine with a queue: seven scopes of six limits each, four backends, keys
+// uniform over so many. As in the gateway, who asks is known
 // before the engine is asked, and a call is made when it comes.
 type backlog struct {
 	e       *engine.Engine
@@ -29,9 +29,15 @@ type backlog struct {
 	coming  [64]principal
 	ids     []sluice.RequestID
 	next    int
-	running []sluice.RequestID
+	running []place
 	head    int
 	chance  *rand.Rand
+}
+
+// place is a grant as its owner keeps it.
+type place struct {
+	id     sluice.RequestID
+	handle engine.Handle
 }
 
 // principal is what calls differ in, beside their work.
@@ -42,8 +48,8 @@ type principal struct {
 	tenant  sluice.TenantID
 }
 
-func newBacklog(tb testing.TB, tenants int) *backlog {
-	e, calls := busyEngine(decisionKeys)
+func newBacklog(tb testing.TB, tenants, keys, waiting int) *backlog {
+	e, calls := busyEngine(keys)
 	b := &backlog{e: e, now: time.Now(), call: calls[0], callers: make([]principal, len(calls)), chance: rand.New(rand.NewPCG(1, 2))}
 	policy := *calls[0].Principal.Policy
 	policy.Limits[sluice.ScopeUser] = policy.Limits[sluice.ScopeKey]
@@ -57,14 +63,14 @@ func newBacklog(tb testing.TB, tenants int) *backlog {
 		p := &calls[i].Principal
 		b.callers[i] = principal{key: p.Key, user: sluice.UserID(fmt.Sprint("u", i/tenants)), project: p.Project, tenant: names[i%tenants]}
 	}
-	b.ids = make([]sluice.RequestID, 10*decisionWaiting)
+	b.ids = make([]sluice.RequestID, 10*waiting)
 	for i := range b.ids {
 		b.ids[i] = sluice.RequestID(fmt.Sprint("d", i))
 	}
-	for range decisionWaiting + 4*64 {
+	for range waiting + 4*64 { // which is what the backends run
 		b.arrive(tb)
 		for _, g := range b.e.Advance(b.now) {
-			b.running = append(b.running, g.ID)
+			b.running = append(b.running, place{g.ID, g.Handle})
 		}
 	}
 	return b
@@ -107,22 +113,23 @@ func (b *backlog) decide(tb testing.TB) {
 	b.arrive(tb)
 	at := b.head % len(b.running)
 	b.head++
+	ends := &b.running[at]
 	usage := sluice.Usage{Input: 900, Output: 100, Source: sluice.UsageReported}
-	if err := b.e.Settle(b.now, b.running[at], engine.Actual{Usage: usage, Cost: 1_900_000}); err != nil {
+	if err := b.e.Settle(b.now, ends.id, engine.Actual{Handle: ends.handle, Usage: usage, Cost: 1_900_000}); err != nil {
 		tb.Fatal(err)
 	}
 	grants := b.e.Advance(b.now)
 	if len(grants) != 1 || grants[0].Err != nil {
 		tb.Fatalf("%d grants", len(grants))
 	}
-	b.running[at] = grants[0].ID
+	*ends = place{grants[0].ID, grants[0].Handle}
 }
 
 // BenchmarkDecision is Arrive + Advance + Settle while a hundred thousand wait.
 func BenchmarkDecision(b *testing.B) {
 	for _, tenants := range []int{100, 10_000} {
 		b.Run(fmt.Sprintf("tenants=%d", tenants), func(b *testing.B) {
-			w := newBacklog(b, tenants)
+			w := newBacklog(b, tenants, decisionKeys, decisionWaiting)
 			for range 20_000 {
 				w.decide(b)
 			}
@@ -148,14 +155,16 @@ func BenchmarkEngineParallel(b *testing.B) {
 			c := &calls[first+16*at]
 			mu.Lock()
 			v := e.Arrive(now, *c)
-			granted := len(e.Advance(now))
-			mu.Unlock()
-			if v.Err != nil || granted != 1 {
-				b.Errorf("%v, %d grants", v.Err, granted)
+			granted := e.Advance(now)
+			if v.Err != nil || len(granted) != 1 {
+				mu.Unlock()
+				b.Errorf("%v, %d grants", v.Err, len(granted))
 				return
 			}
+			handle := granted[0].Handle
+			mu.Unlock()
 			mu.Lock()
-			err := e.Settle(now, c.ID, engine.Actual{Usage: sluice.Usage{Input: 900, Output: 100}, Cost: 1_900_000})
+			err := e.Settle(now, c.ID, engine.Actual{Handle: handle, Usage: sluice.Usage{Input: 900, Output: 100}, Cost: 1_900_000})
 			e.Advance(now)
 			mu.Unlock()
 			if err != nil {

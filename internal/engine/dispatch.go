@@ -232,7 +232,7 @@ func (e *Engine) grant(now time.Time, r *request) {
 	candidates, would := e.candidates(now, r), e.would(now, r)
 	out.grants = append(out.grants, Grant{})
 	g := &out.grants[len(out.grants)-1] // filled where it is: it is long
-	g.ID, g.Attempt, g.Pool, g.Backend, g.Key = r.call.ID, r.attempt, p.id, r.place.Backend, r.taken.Key()
+	g.ID, g.Handle, g.Attempt, g.Pool, g.Backend, g.Key = r.call.ID, Handle{r}, r.attempt, p.id, r.place.Backend, r.taken.Key()
 	if m := e.modelOf(r); m != nil && r.call.Shadow == nil {
 		g.Fallback = m.IsFallback(p.id)
 		if m.Terms != nil {

@@ -188,41 +188,41 @@
 // # Cost
 //
 // A decision (Arrive, Settle and Advance beside a hundred thousand that wait, seven
-// scopes of six limits, BenchmarkDecision) is bounded by memory: where all of it is in the
-// caches it takes two fifths of the time. The rest is for what no cache holds, and of that
-// a third for finding the pages in which it lies. That is, about:
+// scopes of six limits, BenchmarkDecision) is bounded by memory: all of it in the caches, it
+// takes three fifths of the time. The rest is for what no cache holds:
 //
 //	arrival    the slots of the request and of its key in their indexes; the caller; the accounts of key and user; its line
 //	dispatch   the request, its line, the heads of the same accounts and what Grant.Limits tells of their counters
 //	end        the slot of the request; the rest was looked at when it was dispatched
 //
-// A request that waits is laid out for that: what is looked at from its turn to its end
-// lies together, apart from what is needed when it comes or when something is the matter,
-// and is read together when its queue asks whether it fits; what it takes of a place comes
-// with the place, what follows from its work is not kept, and what few requests have is
-// kept apart. It and its holds lie in one page. Nobody is told of what happens to others:
-// see sched on its heaps and lists.
-//
 // With ten thousand tenants the accounts of project, tenant and tenant × model are cold
-// too, which is what makes the second row of the benchmark dearer. So what decides is
-// kept small and together: see quota on accounts, and byname on look-ups. To look
-// something up by name is a slot, an element and a string, each a miss. So at an arrival
-// the request and its key are looked up, and no more: with the key lies where its last
-// request was accounted and where it stood ([caller]), so that all that the arrival will
-// work on is known at once and comes from memory together, as does all that a turn works
-// on.
+// too. So what decides is kept small and together: see quota on accounts, sched on its
+// heaps and lists, byname on look-ups. A request that waits is laid out for its turn: what
+// is looked at from then to its end lies together, apart from what is needed when it comes
+// or when something is the matter; what it takes of a place comes with the place, what
+// follows from its work is not kept, and what few requests have is kept apart. It and its
+// holds lie in one page.
+//
+// What is asked of memory early comes while something else is done, and waits for nothing
+// (see prefetch). One cold thing tells of the next, so that each is asked for a step before
+// it is read:
+//
+//	arrival    both slots; the caller, while the model is found; accounts, tenant and line, while the request is made
+//	end        the request, which its [Handle] finds without a look-up; then its accounts and slot
+//	dispatch   who is next, while another ends ([ahead]): tenant, line, request, accounts
+//
+// To look something up by name is a slot, an element and a string, each a miss. So at an
+// arrival the request and its key are looked up, and no more: with the key lies where its
+// last request was accounted and where it stood ([caller]). Nothing that is decided depends
+// on what is asked for, on a caller or on a handle.
 //
 // Of some 25,000 instructions (counted by callgrind, few keys) two in five are the
 // counters': each is brought to the present, looked at and taken from at arrival, told
 // at dispatch and settled at the end. One in fifteen asks the four places what they have
-// free. The counters of a request are read together before they are worked on (see quota),
-// so that their misses do not wait for each other. To ask the processor for memory by its
-// own instruction was tried and gains a tenth at ten thousand tenants: it is not worth the
-// assembly. Where the operating system gives large pages to all who have not asked for
-// them (transparent_hugepage=always), a fifth is gained: that is the operator's to choose.
-// To know without a look that buckets are full was tried, and gained nothing; nor does it
-// to read ahead what an arrival is about to write of the memory of an earlier request, or
-// the lines of a request that ends.
+// free. To know without a look that buckets are full was tried, and gained nothing; nor does
+// it to read ahead what an arrival is about to write of the memory of an earlier request.
+// Where the operating system gives large pages to all who have not asked for them
+// (transparent_hugepage=always), finding pages costs less: that is the operator's to choose.
 //
 // The code of a decision is more than twice what the first-level cache of instructions
 // holds, nearly all of it passed through once: what runs straight is dearer than a loop

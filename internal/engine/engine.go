@@ -87,6 +87,7 @@ type Engine struct {
 	moves    []TierChange // for TierChanges
 	declined declined     // the first pool whose ladder did not take the request that arrives, while it has none
 
+	ahead   ahead // of the next grant
 	spare   []*request
 	numbers uint64         // that were given to requests
 	takens  []*route.Taken // spare

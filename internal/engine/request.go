@@ -129,6 +129,7 @@ const (
 	running        // on a place, holding gauges too
 	idle           // its wait ended after an attempt: its owner is to settle it
 	expired        // charged what it held: its owner may settle it late
+	ended          // its memory is for another
 )
 
 // spareRequests bounds the memory kept for requests to come.
@@ -193,6 +194,7 @@ func (e *Engine) drop(r *request) {
 
 // reuse keeps the memory of a request that is not in the index.
 func (e *Engine) reuse(r *request) {
+	r.phase = ended
 	r.call.Prefix, r.call.Others = route.Prefix{}, nil
 	if r.ranking != nil {
 		r.ranking.model, r.ranking.figures = nil, r.ranking.figures[:0]
@@ -299,12 +301,6 @@ func (r *request) needOfPlace() route.Need {
 	n := route.NeedOf(w.Input, max(w.CachedInput, r.cached), min(w.OutputHold, r.bound))
 	n.Only = r.only()
 	return n
-}
-
-// fetch reads of every line that a request's turn, or its end, asks for, so that they come
-// from memory together. What it returns is good for nothing but to be kept.
-func (r *request) fetch() int64 {
-	return int64(r.hash) ^ r.started ^ int64(r.bound) ^ r.call.Choices ^ int64(r.call.Work.Output) ^ r.res.Fetch()
 }
 
 // only is the credential that the request must go with, empty if any will do.

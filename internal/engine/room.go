@@ -14,7 +14,6 @@ type room struct {
 	now time.Time
 
 	all, free sched.Amounts // of guests, as of the last Capacity
-	fetched   int64         // see request.fetch
 }
 
 // Capacity is what the usable backends hold in all, and what of it is free.
@@ -136,7 +135,6 @@ func (m *room) Fits(it *sched.Item, first bool) bool {
 		return false
 	}
 	r := it.Value.(*request)
-	m.fetched = r.fetch()
 	need := r.needOfPlace()
 	own, hosts := m.keptBack(first)
 	for i, pl := range m.p.places {

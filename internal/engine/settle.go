@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"sluice"
+	"sluice/internal/prefetch"
 	"sluice/internal/quota"
 	"sluice/internal/route"
 	"sluice/internal/sched"
@@ -16,9 +17,21 @@ import (
 // one that never had is not.
 func (e *Engine) Settle(now time.Time, id sluice.RequestID, a Actual) error {
 	now = e.tick(now)
-	r := e.requests.Find(id)
+	r := e.find(id, a.Handle)
 	if r == nil {
 		return ErrSettled
+	}
+	r.res.Prefetch()
+	e.requests.Prefetch(r.hash)
+	if r.phase == running {
+		e.ahead.begin(r.pool.queue)
+	}
+	if r.attempt > 0 { // what earlier attempts took has been charged
+		e.correctTotal(now, r, &a.Usage)
+		e.ahead.step()
+		e.lost(now, r, a.Reason)
+		r.reported(&a.Usage)
+		e.spent(now, r, &a)
 	}
 	actual := r.amounts(&a.Usage, a.Cost)
 	if r.call.Free {
@@ -27,13 +40,18 @@ func (e *Engine) Settle(now time.Time, id sluice.RequestID, a Actual) error {
 	if r.attempt == 0 {
 		actual = quota.Amounts{}
 	}
-	if r.attempt > 0 { // what earlier attempts took has been charged
-		e.lost(now, r, a.Reason)
-		e.correctTotal(now, r, &a.Usage)
-		r.reported(&a.Usage)
-		e.spent(now, r, &a)
-	}
 	return e.end(now, r, a.Reason, actual)
+}
+
+// find is the open request of an id, which is looked up unless the handle is its.
+func (e *Engine) find(id sluice.RequestID, h Handle) *request {
+	if r := h.r; r != nil {
+		prefetch.From(&r.hash, endBytes)
+		if r.phase != ended && r.call.ID == id {
+			return r
+		}
+	}
+	return e.requests.Find(id)
 }
 
 // correctTotal charges the attempt that runs for all that the request took less
@@ -70,7 +88,9 @@ func (e *Engine) end(now time.Time, r *request, why sluice.Reason, actual quota.
 		r.pool.queue.Remove(&r.item, sched.Cancelled)
 		e.leaves(r)
 	case running:
+		e.ahead.step()
 		e.free(now, r, route.Ending{Why: why})
+		e.ahead.step()
 	case idle:
 		e.unwatch(r)
 	case expired:
@@ -80,10 +100,12 @@ func (e *Engine) end(now time.Time, r *request, why sluice.Reason, actual quota.
 		return ErrLate
 	}
 	e.book.Settle(now, &r.res, actual)
+	e.ahead.step()
 	if r.call.Shadow == nil {
 		e.learnLife(time.Duration(e.ns - r.arrived))
 	}
 	e.drop(r)
+	e.ahead.step()
 	return nil
 }
 

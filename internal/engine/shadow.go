@@ -27,7 +27,7 @@ func (e *Engine) Copy(now time.Time, c Call) (Grant, route.Skip) {
 	c.Class, c.Least, c.Counted = sluice.Batch, c.Work.OutputBound, false // whole or not at all: a shorter answer compares with nothing
 	r := e.newRequest(now, &c)
 	r.maxSpend, r.risks, r.roam, r.pool = m.MaxSpend, c.Shadow.Risks(), true, p
-	e.open(now, r, &c, m)
+	e.open(now, r, &c, m, nil)
 	if skip := e.admitCopy(now, r); skip != route.Sent {
 		e.book.Release(now, &r.res)
 		e.reuse(r)

@@ -19,7 +19,8 @@ func (e *Engine) Take(now time.Time, c Call, cost sluice.Nano) Verdict {
 	}
 	c.Free = true
 	r := e.newRequest(now, &c)
-	e.open(now, r, &c, m)
+	who := c.caller()
+	e.open(now, r, &c, m, e.callers.of(who, e.callers.index.Hash(who), e.ns))
 	need := quota.Amounts{sluice.Requests: 1, sluice.Spend: int64(max(cost, 0))}
 	r.res.Bound(need)
 	v := Verdict{Policy: e.table.Version}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"sluice"
+	"sluice/internal/prefetch"
 )
 
 // Owner names an account: whose limits they are.
@@ -132,6 +133,20 @@ func newAccount(o Owner, counters int, tick int64) (a *Account) {
 	a.owner, a.at, a.terms = o, tick, unlimited
 	a.born, a.used = tick, tick
 	return a
+}
+
+// What an account and each of its counters take, in bytes: see TestLayout.
+const (
+	accountBytes = 128
+	counterBytes = 48
+)
+
+// prefetch asks the processor for an account and so many counters behind it, unless it is
+// one that all requests share: that is at hand.
+func (a *Account) prefetch(of sluice.Scope, counters int) {
+	if !of.Shared() {
+		prefetch.From(a, accountBytes+counterBytes*uintptr(counters))
+	}
 }
 
 // rates is how many of limits have a counter.

@@ -45,7 +45,6 @@ type Book struct {
 	tick     int64      // nanoseconds since base, never going back
 	seen     time.Time  // the last moment that was passed
 	calendar calendar
-	fetched  int64                    // see Reservation.fetch
 	terms    map[*sluice.Limit]*terms // of policies, by their first limits
 
 	made         uint64         // accounts, ever

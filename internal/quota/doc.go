@@ -113,9 +113,9 @@
 // are two, are at its head, where a dispatch finds all that it needs in the first line;
 // the limits are worked out once for each policy ([terms]), and accounts share them; to
 // what time buckets have refilled and windows rolled is the account's; and a hold is an
-// amount and a mark, in the order of the counters, beside the reservation ([Holds]). What
-// is about to be worked on is read first, all of it, so that the misses do not wait for
-// each other.
+// amount and a mark, in the order of the counters, beside the reservation ([Holds]). Who
+// knows that accounts are about to be worked on asks the processor for all of them before
+// ([Visit.Prefetch], [Reservation.Prefetch]).
 //
 // The rest is instructions. The rates of an account are sorted, buckets first, and
 // the loops over them look at no kind and call nothing (bucket.go). A reservation takes

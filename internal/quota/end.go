@@ -29,7 +29,6 @@ func (b *Book) Release(now time.Time, r *Reservation) {
 func (b *Book) finish(now time.Time, r *Reservation, actual *Amounts) {
 	b.advance(now)
 	b.ReturnGauges(r)
-	b.fetched = r.fetch()
 	if r.posted {
 		for d := range actual {
 			actual[d] -= r.charged[d]

@@ -283,25 +283,15 @@ func (r *Reservation) reach() {
 	r.holds = slices.Grow(r.holds, n)
 }
 
-// fetch reads of every counter that a request is about to work on, so that they come
-// from memory together: one would wait for the other, if each was read when its turn
-// comes. What it returns is good for nothing but to be kept, else nothing would be read.
-func (r *Reservation) fetch() (mix int64) {
-	for _, a := range r.Accounts() {
-		for i := range a.counters {
-			mix ^= a.counters[i].level
-		}
+// Prefetch asks the processor for all accounts, for who is about to take of them, or to end
+// the reservation.
+func (r *Reservation) Prefetch() {
+	from := 0
+	for n, a := range r.Accounts() {
+		to := int(r.ends[n])
+		a.prefetch(r.scopes[n], to-from)
+		from = to
 	}
-	return mix
-}
-
-// Fetch reads of every line of the reservation itself that a turn looks at, as fetch does of
-// its counters, for who is about to ask it for more.
-func (r *Reservation) Fetch() (mix int64) {
-	if r.accounts[0] != nil {
-		mix = r.need[0]
-	}
-	return mix ^ int64(len(r.holds))
 }
 
 // TakeGauges takes concurrency and KV tokens from every account, all or
@@ -309,7 +299,6 @@ func (r *Reservation) Fetch() (mix int64) {
 // REQUIRES: r is open and holds no gauges.
 func (b *Book) TakeGauges(r *Reservation, need Amounts) (blocked *Account) {
 	r.need = [numGauges]int64{max(0, need[dimensionOf(0)]), max(0, need[dimensionOf(1)])}
-	b.fetched = r.fetch() // who gets them is told of all counters
 	out := r.shadow
 	if r.would == nil { // else a shadow would have refused it already
 		out = 0
@@ -346,7 +335,6 @@ func (b *Book) ReturnGauges(r *Reservation) {
 	if r.whole|r.less == 0 {
 		return
 	}
-	b.fetched = r.fetch() // what gives them back is settled next, or posted
 	for n, a := range r.Accounts() {
 		switch bit := uint8(1) << n; {
 		case r.whole&bit != 0:

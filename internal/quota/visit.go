@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"math"
 	"time"
 
 	"sluice"
@@ -14,10 +15,18 @@ type Visit struct {
 	accounts [MaxClaims]*Account
 	terms    [MaxClaims]*terms // in force at accounts then
 	scopes   [MaxClaims]sluice.Scope
+	counters [MaxClaims]uint8
 	claims   uint8
 	shadow   uint8
 	partly   bool   // some claims have no account
 	made     uint64 // accounts by then
+}
+
+// Prefetch asks the processor for the accounts that Reopen works on.
+func (v *Visit) Prefetch() {
+	for n, a := range v.accounts[:v.claims] {
+		a.prefetch(v.scopes[n], int(v.counters[n]))
+	}
 }
 
 // Reopen is Open of what the last reservation has claimed, if nothing has changed since
@@ -38,7 +47,6 @@ func (b *Book) Reopen(now time.Time, r *Reservation, v *Visit) bool {
 	for _, a := range r.Accounts() {
 		a.refs++
 	}
-	b.fetched = r.fetch()
 	return true
 }
 
@@ -46,7 +54,7 @@ func (b *Book) Reopen(now time.Time, r *Reservation, v *Visit) bool {
 func (b *Book) Remember(r *Reservation, claims int, v *Visit) {
 	*v = Visit{accounts: r.accounts, scopes: r.scopes, claims: r.claims, shadow: r.shadow, partly: int(r.claims) < claims, made: b.made}
 	for n, a := range r.Accounts() {
-		v.terms[n] = a.terms
+		v.terms[n], v.counters[n] = a.terms, uint8(min(len(a.counters), math.MaxUint8))
 		if a.owner.Further() { // until there is room for one of its own
 			*v = Visit{}
 			return

@@ -130,9 +130,9 @@
 // lie apart from it ([roster]), since who leaves tells its neighbours; and what only few
 // ask is put right when they do: who fills most of the queue ([Queue.Shed]), which list of
 // deadlines is due first ([Queue.Due]), the order of projects in a seat that has one.
-// What a step is about to ask for is read first, all of it, so that it comes from memory
-// together (fetch.go); and who pushes items may keep where those of a flow stood
-// ([Seen]), so that nothing is looked up by name.
+// Who pushes items may keep where those of a flow stood ([Seen]), so that nothing is looked
+// up by name and all that an arrival works on can be asked for at once; and who gives a
+// place back can look up who is next while something else is done ([Preview]).
 //
 // # Spare places
 //

@@ -41,6 +41,19 @@ func TestLayout(t *testing.T) {
 			t.Errorf("%s: bytes %d to %d, want no more than one cache line", test.what, test.first, test.last)
 		}
 	}
+	for _, test := range []struct {
+		what        string
+		bytes, want uintptr
+	}{
+		{"of a tenant before its seat", seatBefore, offset(tenant{}, "seat", "inLane")},
+		{"of a tenant from its seat to the end of its project", seatBytes, offset(tenant{}, "byIdle") - offset(tenant{}, "seat")},
+		{"of a line that a turn asks for", lineTurn, offset(line{}, "inLot") - offset(line{}, "inNode")},
+		{"of an item that a turn asks for", itemTurn, offset(Item{}, "deadline") - offset(Item{}, "line")},
+	} {
+		if test.bytes != test.want {
+			t.Errorf("%d bytes %s are asked for, want %d", test.bytes, test.what, test.want)
+		}
+	}
 	for range 64 { // and the allocator begins them with a cache line
 		for _, of := range []any{new(line), new(tenant)} {
 			if at := reflect.ValueOf(of).Pointer(); at%cacheLine != 0 {

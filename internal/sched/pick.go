@@ -121,7 +121,6 @@ func (q *Queue) ofClass(c *class, room Room) *Item {
 		l := c.lanes[at]
 		s := l.seats.Top()
 		it := s.head()
-		q.fetched = s.tenant.fetch()
 		if !q.open(l, room) {
 			if !l.short && q.opens(l, true, room) { // what a reserve is lent to passes it
 				q.blocked = append(q.blocked, it)

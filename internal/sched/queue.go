@@ -91,8 +91,7 @@ type Queue struct {
 	pace  pace
 	spare spare
 
-	spans   spans  // of meters
-	fetched uint64 // see tenant.fetch
+	spans spans // of meters
 
 	refusals refusals         // for the view alone, as is what follows
 	past     *[pastSlots]past // of flows that are away; nil until one is

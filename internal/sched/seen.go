@@ -1,5 +1,7 @@
 package sched
 
+import "sluice/internal/prefetch"
+
 // Seen is where the last item of a flow stood in a queue. Who pushes items and keeps one
 // for each flow spares the queue the look-ups by name, of the tenant and of the line:
 // those are in no cache where there are very many. It may be of another flow, or of what
@@ -11,15 +13,16 @@ type Seen struct {
 	line   *line
 }
 
+// Prefetch asks the processor for them.
+func (s *Seen) Prefetch() {
+	prefetch.Of(s.tenant)
+	prefetch.Of(s.line)
+}
+
 // Recall tells the queue in which the last item stood that it will be asked about its
-// tenant next, and given another item of its line.
+// tenant next.
 func (s *Seen) Recall() {
-	t := s.tenant
-	if t == nil {
-		return
-	}
-	s.queue.fetched = t.fetch() ^ s.line.fetch()
-	if t.class != nil { // else it is forgotten
+	if t := s.tenant; t != nil && t.class != nil { // else it is forgotten
 		s.queue.tenants.look(t.id, t)
 	}
 }

@@ -12,12 +12,14 @@ import (
 
 // TestSeen: whatever is kept of where items stood, of the same flow or of another, of
 // what waits or of what has long been forgotten, a queue that is told of it does the same
-// as one that is not.
+// as one that is not. Nor does it do anything else for being looked into; and where any
+// place suits all, what is seen of it is what it picks next.
 func TestSeen(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := Policy{FIFO: rapid.IntRange(0, 4).Draw(t, "fifo") == 0}
 		plain, told := NewQueue(p, Bounds{}, Bounds{}), NewQueue(p, Bounds{}, Bounds{})
 		seen, now := make([]Seen, 3), epoch
+		var ahead Preview
 		var waits, runs [][2]*Item // of plain and of told
 		pick := func(of string, names ...string) string { return rapid.SampledFrom(names).Draw(t, of) }
 		out := func(from *[][2]*Item, it *Item) (other *Item) {
@@ -52,14 +54,23 @@ func TestSeen(t *testing.T) {
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"push": push, "push too": push,
-			"pass": func(*rapid.T) { now = now.Add(time.Second) },
+			"pass":        func(*rapid.T) { now = now.Add(time.Second) },
+			"look ahead":  func(*rapid.T) { ahead = told.Preview() },
+			"look closer": func(*rapid.T) { ahead.Step() },
 			"serve": func(*rapid.T) {
+				next := told.Preview()
+				for range previewSteps - 1 {
+					next.Step()
+				}
 				a, b := plain.Next(now, free{}), told.Next(now, free{})
 				if a == nil && b == nil {
 					return
 				}
 				if other := out(&waits, a); other != b {
 					t.Fatalf("next is %+v, told %+v", a.Flow, b.Flow)
+				}
+				if seen := next.Step(); seen != b && !p.FIFO {
+					t.Fatalf("next is %+v, seen before %+v", b.Flow, seen.Flow)
 				}
 				plain.Dispatch(now, a)
 				told.Dispatch(now, b)
