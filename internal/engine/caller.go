@@ -69,9 +69,9 @@ func (callerNames) Hash(seed maphash.Seed, id callerID) uint64 {
 // as a bucket may take to refill, after which its accounts may be forgotten too.
 const callerIdle = int64(time.Minute)
 
-// of finds or makes the caller of an id, whose hash is known, at a moment. A new one pays for looking at two others, and
-// those that are idle are forgotten: there are at most about twice as many as are not, and
-// those that were there when the last one was made.
+// of finds or makes the caller of an id, whose hash is known, at a moment. A new one pays
+// for looking at two others, and those that are idle are forgotten: there are at most about
+// twice as many as are not, and those that were there when the last one was made.
 func (cs *callers) of(id callerID, hash uint64, ns int64) *caller {
 	c := cs.index.FindHashed(id, hash)
 	if c == nil {
@@ -102,8 +102,8 @@ func (cs *callers) forget(n int, ns int64) {
 	}
 }
 
-// open finds the request's accounts, which those of its caller most often are. Where a limit has changed, requests that a
-// full gauge kept back may have room now.
+// open finds the request's accounts, most often those of its caller's last one. Where a
+// limit has changed, requests that a full gauge kept back may have room now.
 func (e *Engine) open(now time.Time, r *request, c *Call, m *route.Model, k *caller) {
 	if c.Shadow != nil { // a copy has an account of its own alone, and never waits
 		e.book.Open(now, &r.res, e.claimsOf(c, m))

@@ -1,8 +1,8 @@
 #include "textflag.h"
 
-// func lines(p unsafe.Pointer, n uintptr)
+// func lines(at, n uintptr)
 TEXT ·lines(SB), NOSPLIT, $0-16
-	MOVQ p+0(FP), AX
+	MOVQ at+0(FP), AX
 	MOVQ n+8(FP), BX
 	ADDQ AX, BX
 	ANDQ $~63, AX

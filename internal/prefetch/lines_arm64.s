@@ -1,8 +1,8 @@
 #include "textflag.h"
 
-// func lines(p unsafe.Pointer, n uintptr)
+// func lines(at, n uintptr)
 TEXT ·lines(SB), NOSPLIT, $0-16
-	MOVD p+0(FP), R0
+	MOVD at+0(FP), R0
 	MOVD n+8(FP), R1
 	ADD R0, R1
 	AND $~63, R0

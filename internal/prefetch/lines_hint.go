@@ -2,9 +2,6 @@
 
 package prefetch
 
-import "unsafe"
-
-// lines asks for every cache line that holds one of n bytes from p on.
-//
-//go:noescape
-func lines(p unsafe.Pointer, n uintptr)
+// lines asks for every cache line that holds one of n bytes from an address on, and for
+// the first if n is 0.
+func lines(at, n uintptr)

@@ -2,6 +2,4 @@
 
 package prefetch
 
-import "unsafe"
-
-func lines(unsafe.Pointer, uintptr) {}
+func lines(at, n uintptr) {}

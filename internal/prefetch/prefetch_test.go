@@ -16,7 +16,11 @@ type piece struct {
 // TestAnyAddress asks for what there is, for none of it, and for what is beyond its ends,
 // and finds everything as it was.
 func TestAnyAddress(t *testing.T) {
-	p := &piece{next: &piece{}}
+	var beside []*piece // in the memory before and behind it
+	for range 64 {
+		beside = append(beside, &piece{})
+	}
+	p := &piece{next: beside[0]}
 	for i := range p.rest {
 		p.rest[i] = byte(i)
 	}
