@@ -11,7 +11,6 @@ import (
 	"sluice"
 	"sluice/internal/engine"
 	"sluice/internal/ladder"
-	"sluice/internal/route"
 )
 
 // Options tune a Gate.
@@ -319,21 +318,6 @@ func (g *Gate) Idle(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-}
-
-// Swap puts a routing table into force, or changes nothing and says why.
-func (g *Gate) Swap(t *route.Table) error {
-	plan, err := g.eng.Prepare(t) // reads nothing that mu guards
-	if err != nil {
-		return err
-	}
-	g.mu.Lock()
-	now := time.Now()
-	g.eng.Swap(now, plan)
-	told := g.advance(now)
-	g.mu.Unlock()
-	g.tell(told)
-	return nil
 }
 
 // Observe takes a signal about a backend.

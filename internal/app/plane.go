@@ -41,12 +41,14 @@ func (a *App) identify(credential string) (sluice.Principal, error) {
 	return a.keeper.Identify(credential, now)
 }
 
-// keysLoaded logs what a new snapshot of keys could not use.
+// keysLoaded lets what waits have the limits of a new snapshot of keys, and logs what that
+// could not use.
 func (a *App) keysLoaded(s *auth.Snapshot, err error) {
 	if err != nil {
 		a.log.Warn("keys could not be read again: the last ones stay valid", "error", err)
 		return
 	}
+	a.gate.Revise(s.PolicyOf)
 	for _, p := range s.Problems() {
 		a.log.Warn("a record could not be used", "problem", p)
 	}

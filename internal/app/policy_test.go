@@ -2,6 +2,7 @@ package app
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -35,8 +36,13 @@ func (b *bench) operator(method, path, body string, into any) {
 // answer when it has come.
 func (b *bench) slow(key string) <-chan string {
 	b.t.Helper()
+	return b.slowly(key, 60)
+}
+
+func (b *bench) slowly(key string, tokens int) <-chan string {
+	b.t.Helper()
 	req, err := http.NewRequestWithContext(b.t.Context(), "POST", "http://"+b.app.Addr()+"/v1/chat/completions",
-		strings.NewReader(`{"model":"sim-small","stream":true,"max_tokens":60,"messages":[{"role":"user","content":"[[tokens=60!gap=25ms]]"}]}`))
+		strings.NewReader(fmt.Sprintf(`{"model":"sim-small","stream":true,"max_tokens":%d,"messages":[{"role":"user","content":"[[tokens=%[1]d!gap=25ms]]"}]}`, tokens)))
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -134,4 +140,31 @@ func TestSharesWeightsAndPolicyAreLive(t *testing.T) {
 	if status, _, body := b.ask("2"); status != 200 {
 		t.Errorf("fair again: %d %s", status, body)
 	}
+}
+
+// What waits for a limit of concurrency starts when that is raised, or is refused nobody
+// any more, though nothing else comes or ends.
+func TestLimitsReachWhatWaits(t *testing.T) {
+	b := newBench(t)
+	b.write(plainFile)
+	b.start()
+	var created struct{ Credential string }
+	b.operator("POST", "/admin/v1/plans", `{"id":"gold","limits":{"concurrency":1}}`, &struct{}{})
+	b.operator("POST", "/admin/v1/tenants", `{"id":"beta","plan":"gold"}`, &struct{}{})
+	b.operator("POST", "/admin/v1/tenants/beta/keys", `{}`, &created)
+	runs, waits := 0, 0
+	are := func(f sched.FlowView) bool { return f.Running == runs && f.Waiting == waits }
+
+	const minutes = 4000 // tokens: they end with the test
+	for range 3 {
+		b.slowly(created.Credential, minutes)
+	}
+	runs, waits = 1, 2
+	b.flow("beta", are)
+	b.operator("PATCH", "/admin/v1/plans/gold", `{"limits":{"concurrency":2}}`, &struct{}{})
+	runs, waits = 2, 1
+	b.flow("beta", are)
+	b.operator("PATCH", "/admin/v1/plans/gold", `{"limits_mode":"off"}`, &struct{}{})
+	runs, waits = 3, 0
+	b.flow("beta", are)
 }

@@ -221,6 +221,18 @@ func (s *Snapshot) PrincipalAt(id sluice.KeyID, now time.Time) (sluice.Principal
 	return e.principal, nil
 }
 
+// PolicyOf is what applies now to who was a caller before: a key's, or that of its project's
+// bearers of tokens, of whatever class. Nil if it is not known.
+func (s *Snapshot) PolicyOf(p sluice.Principal) *sluice.Policy {
+	if e := s.keys[p.Key]; e != nil {
+		return e.principal.Policy
+	}
+	if g := s.guests[membership{p.Tenant, p.Project}]; g != nil {
+		return g.policy
+	}
+	return nil
+}
+
 // refuse says why a credential whose secret is right is not admitted, nil if it
 // is.
 func (e *entry) refuse(s *Snapshot, live bool, now time.Time) *sluice.Error {

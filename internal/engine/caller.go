@@ -119,9 +119,7 @@ func (e *Engine) open(now time.Time, r *request, c *Call, m *route.Model, k *cal
 	}
 	claims := e.claimsOf(c, m)
 	if e.book.Open(now, &r.res, claims) {
-		for _, p := range e.queues {
-			p.queue.UnparkAll()
-		}
+		e.unpark()
 	}
 	if usual {
 		k.origin = from

@@ -87,6 +87,7 @@ func (e *Engine) entertain(p *pool, s *site) *pool {
 		g = &pool{id: p.id, host: p, region: s.Region, retries: p.retries, queue: sched.NewQueue(sched.Policy{}, sched.Bounds{}, sched.Bounds{})}
 	}
 	g.spec, g.weights, g.places, g.blanks, g.chooser, g.version = p.spec, p.weights, p.places, p.blanks, p.chooser, p.version
+	g.recall()
 	g.share, g.within = e.table.Headroom[s.Region], s.set
 	q := p.spec.Queue.WithDefaults()
 	of := func(n int64) int64 { return max(1, part(n, g.share)) }

@@ -68,6 +68,7 @@ func (e *Engine) Swap(now time.Time, plan *Plan) {
 		}
 	}
 	e.healthChanged(now)
+	e.reviseShared(now)
 	for _, p := range e.queues {
 		p.queue.Resume(sluice.Batch)
 		p.queue.UnparkAll()
@@ -131,6 +132,7 @@ func (e *Engine) renew(p *pool, spec *route.Pool) *pool {
 		p.places = append(p.places, pl)
 		p.blanks = append(p.blanks, Candidate{Pool: p.id, Backend: b.ID})
 	}
+	p.recall()
 	p.leaving = nil
 	for _, pl := range before {
 		if pl.Running() > 0 && !slices.Contains(p.places, pl) && !slices.Contains(p.leaving, pl) {
@@ -143,6 +145,13 @@ func (e *Engine) renew(p *pool, spec *route.Pool) *pool {
 	}
 	p.chooser.Configure(spec.Choice, spec.Affinity, p.places)
 	return p
+}
+
+// recall gives up the place that is kept for a request if that is gone: another is found.
+func (p *pool) recall() {
+	if !slices.Contains(p.places, p.kept) {
+		p.kept, p.keptFor = nil, nil
+	}
 }
 
 // part is thousandths of an amount, 0 if either is.

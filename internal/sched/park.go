@@ -41,10 +41,27 @@ func (q *Queue) UnparkAll() {
 	q.resume(all)
 }
 
+// Aside is what waits in parked flows, those whose heads came first in front.
+func (q *Queue) Aside() (out []*Item) {
+	var all []*line
+	for _, lot := range q.lots {
+		all = append(all, lot...)
+	}
+	slices.SortFunc(all, byHead)
+	for _, l := range all {
+		for it := l.head; it != nil; it = it.after {
+			out = append(out, it)
+		}
+	}
+	return out
+}
+
+func byHead(a, b *line) int { return cmp.Compare(a.head.order, b.head.order) }
+
 // resume lets lines compete, in the order of their heads: each starts where those
 // that compete are.
 func (q *Queue) resume(lot []*line) {
-	slices.SortFunc(lot, func(a, b *line) int { return cmp.Compare(a.head.order, b.head.order) })
+	slices.SortFunc(lot, byHead)
 	for _, l := range lot {
 		l.on, l.inLot = nil, -1
 		if q.suspends(l) {
