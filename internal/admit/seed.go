@@ -1,6 +1,7 @@
 package admit
 
 import (
+	"slices"
 	"time"
 
 	"sluice/internal/engine"
@@ -13,4 +14,19 @@ func (g *Gate) Seed(spent []engine.Spent) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.eng.Seed(time.Now(), spent)
+}
+
+// atATime bounds the counters that are made while all callers wait.
+const atATime = 256
+
+// Introduce gives limits that are about to come into force what their windows have taken,
+// one figure for each counter. Counters that are there are left as they are. It returns how
+// many it made; requests are admitted in between.
+func (g *Gate) Introduce(spent []engine.Spent) (made int) {
+	for some := range slices.Chunk(spent, atATime) {
+		g.mu.Lock()
+		made += g.eng.Introduce(time.Now(), some)
+		g.mu.Unlock()
+	}
+	return made
 }

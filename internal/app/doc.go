@@ -24,6 +24,11 @@
 // and the metrics are told. A failed reload changes nothing and is remembered for
 // the status.
 //
+// Limits of fixed windows that are new, of the file or of the store, begin with what the
+// ledger has in their windows (introduce.go): their counters are made before the limits
+// are in force, so that no request is counted twice. A ledger that does not answer soon
+// is not waited for.
+//
 // # Versions
 //
 // What is put in force, by a reload, a change of routes or a rollback, takes one path

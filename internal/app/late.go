@@ -37,6 +37,7 @@ type lateStore struct {
 	opened *store.DB // by the one who opens it; nil until then
 	db     atomic.Pointer[store.DB]
 	there  chan struct{} // closed when db is set
+	taking chan struct{} // has one token while entries are brought into the store, or must not be
 }
 
 var (
@@ -75,7 +76,22 @@ func (l *lateStore) Append(ctx context.Context, entries []ledger.Entry) error {
 	if err != nil {
 		return err
 	}
+	resume, err := l.still(ctx)
+	if err != nil {
+		return err
+	}
+	defer resume()
 	return db.Append(ctx, entries)
+}
+
+// still keeps the drain from bringing anything into the store until resume is called.
+func (l *lateStore) still(ctx context.Context) (resume func(), err error) {
+	select {
+	case l.taking <- struct{}{}:
+		return func() { <-l.taking }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 // Load implements auth.Source.

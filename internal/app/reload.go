@@ -96,6 +96,7 @@ func (a *App) follow(ctx context.Context, by admin.Reload) (admin.Reloaded, erro
 // REQUIRES: reloading is held.
 func (a *App) putInForce(m *made) error {
 	before, next := a.snapshot.Load(), m.snapshot
+	a.introduce(limitsOf(before.Table, next.Table)) // those of the records the keeper introduces, before they are in force
 	a.keepTargets(before, next)
 	// The targets of new backends must be known before the engine grants one, and hooks
 	// before a model or a policy names them.

@@ -77,7 +77,7 @@ func (a *App) setup(ctx context.Context) error {
 	a.metrics.DeclareHooks(snapshot.Hooks)
 	hooks := telemetry.Hooks{Metrics: a.metrics, Log: a.log}
 
-	a.store.there = make(chan struct{})
+	a.store.there, a.store.taking = make(chan struct{}), make(chan struct{}, 1)
 	a.cleanup.push("close store", func(context.Context) error { return a.store.close() })
 	a.journal, err = ledger.OpenJournal(filepath.Join(settings.Data, "journal"), ledger.JournalOptions{
 		Sink: &a.store, RetryMax: drainRetry, Hooks: hooks.Journal(), OpenFile: a.o.OpenFile, SegmentBytes: a.o.SegmentBytes,
@@ -102,7 +102,7 @@ func (a *App) setup(ctx context.Context) error {
 	hasher := auth.NewHasher(settings.Pepper)
 	a.hasher = &hasher
 	a.keeper = auth.NewKeeper(auth.KeeperOptions{
-		Hasher: hasher, Poll: settings.KeyPoll, StaleMax: settings.StaleMax, Loaded: a.keysLoaded,
+		Hasher: hasher, Poll: settings.KeyPoll, StaleMax: settings.StaleMax, Introduce: a.introduceOf, Loaded: a.keysLoaded,
 	}, snapshot.Records, &a.store)
 
 	dialer := egress.New(egress.Options{Dial: a.o.Dial})

@@ -54,6 +54,12 @@
 // valid, for StaleMax if that is set. Before a source has loaded once, an
 // unknown key is answered 503 not_ready and never 401.
 //
+// # New limits
+//
+// [Snapshot.Introduced] tells which limits of fixed windows a snapshot has that the one
+// before had not. KeeperOptions.Introduce is called before it is in force, so that what was
+// used in their windows can be given to their counters first.
+//
 // # Ownership and concurrency
 //
 // Records and snapshots are immutable once handed over. A Keeper owns one

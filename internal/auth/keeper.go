@@ -35,6 +35,10 @@ type KeeperOptions struct {
 	// then stops no traffic, and what was revoked during it, elsewhere, goes on
 	// until the store is back.
 	StaleMax time.Duration
+	// Introduce is called before a new snapshot comes into force, with the one that is:
+	// for what has to be so before limits are in force that were not. Snapshots that
+	// come later wait for it, so it must end soon.
+	Introduce func(before, next *Snapshot)
 	// Loaded is called, on the Keeper's goroutine or in Refresh and Declare,
 	// after every new snapshot, and after the first of a row of failures. It
 	// must not call Refresh.
@@ -55,6 +59,10 @@ type Keeper struct {
 	turn    chan struct{}
 	sources []held
 	failing bool
+
+	// publishing is held while a snapshot is made and put in force, so that none is by
+	// older records. It is taken after the turn and before mu.
+	publishing sync.Mutex
 
 	mu       sync.Mutex
 	declared Records   // guarded by mu
@@ -101,8 +109,8 @@ func NewKeeper(o KeeperOptions, declared Records, sources ...Source) *Keeper {
 	for _, s := range sources {
 		k.sources = append(k.sources, held{source: s})
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	k.publishing.Lock()
+	defer k.publishing.Unlock()
 	k.publish(k.condition(), true)
 	return k
 }
@@ -178,13 +186,15 @@ func (k *Keeper) Refresh(ctx context.Context) error {
 	if ctx.Err() != nil { // stopping: not the sources' fault
 		return err
 	}
+	k.publishing.Lock()
 	k.mu.Lock()
 	k.loaded = k.loaded[:0:0]
 	for _, h := range k.sources {
 		k.loaded = append(k.loaded, h.records)
 	}
-	k.publish(k.condition(), changed)
 	k.mu.Unlock()
+	k.publish(k.condition(), changed)
+	k.publishing.Unlock()
 	told := changed || err != nil && !k.failing
 	k.failing = err != nil
 	if told && k.o.Loaded != nil {
@@ -231,19 +241,21 @@ func (k *Keeper) look(ctx context.Context, h *held) (loaded bool, err error) {
 }
 
 // Declare replaces what the configuration declares. It cannot fail and waits
-// for no source.
+// for no source, but for Introduce.
 func (k *Keeper) Declare(r Records) {
+	k.publishing.Lock()
 	k.mu.Lock()
 	k.declared = r
-	k.publish(k.current.Load().health, true)
 	k.mu.Unlock()
+	k.publish(k.current.Load().health, true)
+	k.publishing.Unlock()
 	if k.o.Loaded != nil {
 		k.o.Loaded(k.Snapshot(), nil)
 	}
 }
 
 // publish makes the state that Identify reads, with a new snapshot if the
-// records changed. REQUIRES: mu held.
+// records changed. REQUIRES: publishing held.
 func (k *Keeper) publish(h Health, changed bool) {
 	next := state{health: h}
 	if k.o.StaleMax > 0 && h.Ready && len(k.sources) > 0 {
@@ -254,8 +266,13 @@ func (k *Keeper) publish(h Health, changed bool) {
 		next.snapshot = last.snapshot
 	}
 	if changed {
+		k.mu.Lock()
 		all := append([]Records{k.declared}, k.loaded...)
+		k.mu.Unlock()
 		next.snapshot = Compile(CompileOptions{Hasher: k.o.Hasher, Before: next.snapshot, Partial: !h.Ready}, all...)
+		if last != nil && k.o.Introduce != nil {
+			k.o.Introduce(last.snapshot, next.snapshot)
+		}
 	}
 	k.current.Store(&next)
 }

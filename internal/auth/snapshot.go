@@ -19,6 +19,7 @@ type Snapshot struct {
 	policies map[string]*sluice.Policy
 	problems []string
 	partial  bool
+	naive    bool // see Records.Naive
 }
 
 // entry is a key, ready to answer.
@@ -78,7 +79,7 @@ func Compile(o CompileOptions, sources ...Records) *Snapshot {
 	if slices.ContainsFunc(sources, func(r Records) bool { return r.Tokens }) {
 		s.addGuests(ps)
 	}
-	s.policies = ps.now
+	s.policies, s.naive = ps.now, ps.naive
 	return s
 }
 

@@ -28,6 +28,19 @@ func (e *Engine) Seed(now time.Time, spent []Spent) {
 	}
 }
 
+// Introduce is Seed while requests run, of limits that are about to come into force:
+// counters that are there already are left as they are. It returns how many it made.
+func (e *Engine) Introduce(now time.Time, spent []Spent) (made int) {
+	now = e.tick(now)
+	for i := range spent {
+		s := &spent[i]
+		if e.book.Introduce(now, s.At, s.owner(), sluice.Limit{Dimension: s.Dimension, Window: s.Window, Amount: s.Amount}) {
+			made++
+		}
+	}
+	return made
+}
+
 func (s *Spent) owner() quota.Owner {
 	o := quota.Owner{Scope: s.Scope}
 	switch s.Scope {

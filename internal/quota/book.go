@@ -133,7 +133,7 @@ func (b *Book) find(c *Claim) (a *Account, changed bool) {
 // where there is no room.
 func (b *Book) create(o Owner, counters int) *Account {
 	b.evict(2)
-	if o.labelled() && (b.labelled >= b.most || b.labelledOf[o.ID] >= b.mostOf) {
+	if b.full(o) {
 		o = o.further()
 		if a := b.accounts.Find(o); a != nil {
 			return a
@@ -145,6 +145,11 @@ func (b *Book) create(o Owner, counters int) *Account {
 	b.order = append(b.order, a)
 	b.count(o, 1)
 	return a
+}
+
+// full reports whether there is no room for an account of a label's own.
+func (b *Book) full(o Owner) bool {
+	return o.labelled() && (b.labelled >= b.most || b.labelledOf[o.ID] >= b.mostOf)
 }
 
 // count keeps the number of accounts that callers name.
@@ -227,6 +232,24 @@ func (b *Book) Seed(now, at time.Time, o Owner, l sluice.Limit) {
 			a.counters[t.at].settle(t, 0, l.Amount, windowOf(&t.Limit, at))
 		}
 	}
+}
+
+// Introduce is Seed for a limit of a fixed window that comes into force while requests
+// run: it makes the counter with what the window of at has taken. A counter that is there
+// is left as it is, since it has counted all along, so that there must be one figure for
+// each; and so is the account that labels without room of their own share. It reports
+// whether it made one. Call it before the limit is in force: what is admitted between the
+// figure and the counter is in neither.
+func (b *Book) Introduce(now, at time.Time, o Owner, l sluice.Limit) bool {
+	if !l.Window.Fixed() || l.Amount <= 0 || o.Further() {
+		return false
+	}
+	switch a := b.accounts.Find(o); {
+	case a == nil && b.full(o), a != nil && index(a.terms.rows, l.Dimension, l.Window) >= 0:
+		return false
+	}
+	b.Seed(now, at, o, l)
+	return true
 }
 
 // began notes that a run had a request at a tick.

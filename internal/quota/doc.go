@@ -134,6 +134,10 @@
 // # What it does not do
 //
 // It knows no price, model or backend, has no queue, starts nothing, and does not
-// remember which reservations exist: the engine does. A limit that is introduced
-// in the middle of a window counts from then on, unless it is seeded.
+// remember which reservations exist: the engine does. It does not know what was used
+// before a counter was made. A limit that comes into force in the middle of a window
+// is given that before ([Book.Introduce]); nothing counts twice by it, since a
+// reservation charges the counters alone that were there when it took its holds. For
+// the same reason what requests in flight at that moment go on to use is missed, until
+// a start seeds the window anew ([Book.Seed]).
 package quota

@@ -16,14 +16,15 @@ const runMemory = 31 * 24 * time.Hour
 
 // Labelled asks for what users and runs have used.
 type Labelled struct {
-	Users     bool      // in the hour, day and month of now
-	RunsSince time.Time // all of what those runs took that had a request since; zero for none
+	Users     bool            // in the hour, day and month of now
+	Windows   []sluice.Window // of users: some of these; empty for all
+	RunsSince time.Time       // all of what those runs took that had a request since; zero for none
 }
 
 // LabelledSpend is Spend for what callers name: users, and runs, whose Start is
 // their first request. Of a run the last month counts.
 func (db *DB) LabelledSpend(ctx context.Context, now time.Time, of Labelled, undrained func(visit func([]ledger.Entry) error) error) ([]ledger.Spend, error) {
-	sums := &labelledSums{of: of, windows: windowsOf(now), users: spendSums{}, runs: map[runKey]*runSum{}}
+	sums := &labelledSums{of: of, windows: windowsOf(now, of.Windows...), users: spendSums{}, runs: map[runKey]*runSum{}}
 	if of.Users {
 		for _, w := range sums.windows {
 			if err := db.userSpend(ctx, sums, w); err != nil {

@@ -105,8 +105,8 @@ func scanPair(row scanner) (p ledger.Pair, err error) {
 
 // ShadowSpend is Spend for the accounts that shadows have of their own, by model and
 // pool.
-func (db *DB) ShadowSpend(ctx context.Context, now time.Time, undrained func(visit func([]ledger.Entry) error) error) ([]ledger.Spend, error) {
-	sums, windows := spendSums{}, windowsOf(now)
+func (db *DB) ShadowSpend(ctx context.Context, now time.Time, undrained func(visit func([]ledger.Entry) error) error, named ...sluice.Window) ([]ledger.Spend, error) {
+	sums, windows := spendSums{}, windowsOf(now, named...)
 	plus := func(w windowStart, s *ledger.Spend) {
 		sums.plus(ledger.Spend{Scope: sluice.ScopeShadow, Model: s.Model, Pool: s.Pool, Window: w.window, Start: w.start}, s)
 	}

@@ -17,22 +17,25 @@ type windowStart struct {
 	start  time.Time
 }
 
-// windowsOf are the hour, day and month of now, by the UTC calendar.
-func windowsOf(now time.Time) []windowStart {
+// windowsOf are the hour, day and month of now, by the UTC calendar: those of them that
+// are named, all if none is.
+func windowsOf(now time.Time, named ...sluice.Window) []windowStart {
 	now = now.UTC()
-	return []windowStart{
+	all := []windowStart{
 		{sluice.PerHour, now.Truncate(time.Hour)},
 		{sluice.PerDay, now.Truncate(24 * time.Hour)},
 		{sluice.PerMonth, time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC)},
 	}
+	return slices.DeleteFunc(all, func(w windowStart) bool { return len(named) > 0 && !slices.Contains(named, w.window) })
 }
 
 // Spend returns what was used in the hour, day and month of now at every scope,
-// to seed counters at start. undrained, which may be nil, visits entries that may
-// not be in the store yet, in batches; each counts once, whether or not it is.
-func (db *DB) Spend(ctx context.Context, now time.Time, undrained func(visit func([]ledger.Entry) error) error) ([]ledger.Spend, error) {
+// to seed counters at start; of some of these windows, if they are named. undrained,
+// which may be nil, visits entries that may not be in the store yet, in batches; each
+// counts once, whether or not it is.
+func (db *DB) Spend(ctx context.Context, now time.Time, undrained func(visit func([]ledger.Entry) error) error, named ...sluice.Window) ([]ledger.Spend, error) {
 	sums := spendSums{}
-	windows := windowsOf(now)
+	windows := windowsOf(now, named...)
 	for _, w := range windows {
 		if err := db.spendSince(ctx, sums, w); err != nil {
 			return nil, fmt.Errorf("read spend: %w", err)

@@ -235,6 +235,12 @@ func testSpend(t *testing.T, fresh Fresh) {
 			spends, err := db.Spend(t.Context(), noon, func(visit func([]ledger.Entry) error) error { return visit(c.undrained) })
 			must(t, err)
 			spendsAre(t, spends, &hour)
+			some, err := db.Spend(t.Context(), noon, func(visit func([]ledger.Entry) error) error { return visit(c.undrained) }, sluice.PerDay)
+			must(t, err)
+			spends = slices.DeleteFunc(spends, func(s ledger.Spend) bool { return s.Window != sluice.PerDay })
+			if len(some) == 0 || !slices.Equal(some, spends) {
+				t.Errorf("of the day alone: %+v, want %+v", some, spends)
+			}
 		})
 	}
 }
