@@ -109,7 +109,8 @@
 // [Queue.Wait] is O(1) per lane: the virtual time by which the arrival would be
 // ahead of those that compete, times Σ weights, is the work to be done before; the
 // pool's rate is n·C ÷ S by Little's law, for n that run with mean work C and mean
-// time S.
+// time S. [Queue.Place] tells it of what waits, whose requests ahead can be counted: it
+// follows from who is due first alone, and stands still while nothing changes that.
 //
 // # Invariants
 //
