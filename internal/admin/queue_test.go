@@ -14,7 +14,7 @@ import (
 
 // flooded is a pool in which one tenant floods a class.
 func flooded() engine.PoolView {
-	p := engine.PoolView{ID: "chat", Waiting: 31}
+	p := engine.PoolView{ID: "chat", Waiting: 31, Unknown: true}
 	p.Classes[sluice.Standard] = sched.ClassView{
 		Class: sluice.Standard, Policy: sched.Class{Share: 300, Ceiling: 500}, Waiting: 31, Running: 4, Tenants: 3, Weights: 3, Queued: 3100, Competing: true, Gap: 40, PerMinute: 90,
 		Service: sched.Service{Rate: 1000, Share: 1000, Fair: 1000},
@@ -167,6 +167,9 @@ func TestFlows(t *testing.T) {
 	b.do("GET", "/admin/v1/flows?pool=chat", "", 200, &f)
 	if zoom != (engine.Zoom{Pool: "chat"}) || limit != defaultRows || len(f.Pools) != 1 || f.Requests[0].Position != 12 {
 		t.Errorf("zoom %+v, limit %d: %+v", zoom, limit, f)
+	}
+	if p := f.Pools[0]; p.WaitSeconds != 0 || !p.WaitUnknown {
+		t.Errorf("an arrival waits %v s, unknown %v", p.WaitSeconds, p.WaitUnknown)
 	}
 	b.do("GET", "/admin/v1/flows?pool=chat&tenant=quiet&limit=7", "", 200, nil)
 	if zoom != (engine.Zoom{Pool: "chat", Tenant: "quiet"}) || limit != 7 {

@@ -81,7 +81,8 @@ type PoolStatus struct {
 	QueuedBytes   int64            `json:"queued_bytes"`
 	QueuedWork    sluice.Tokens    `json:"queued_work_tokens"`
 	OldestSeconds float64          `json:"oldest_seconds" doc:"How long its oldest request has waited"`
-	WaitSeconds   float64          `json:"wait_seconds" doc:"Predicted for an arrival"`
+	WaitSeconds   float64          `json:"wait_seconds" doc:"Predicted for an arrival; 0: none, or not known yet"`
+	WaitUnknown   bool             `json:"wait_unknown,omitempty" doc:"An arrival would wait, and nothing has been served yet that tells for how long"`
 	Enqueued      int64            `json:"enqueued"`
 	Dispatched    int64            `json:"dispatched"`
 	Cancelled     int64            `json:"cancelled"`
@@ -246,7 +247,7 @@ func stateOf(r *Runtime) string {
 func poolView(p *engine.PoolView, limit int) PoolStatus {
 	out := PoolStatus{
 		Pool: string(p.ID), Failed: p.Failed, Waiting: p.Waiting, ByClass: make(map[string]int, sluice.NumClasses), QueuedBytes: p.Bytes, QueuedWork: p.Work,
-		OldestSeconds: p.Oldest.Seconds(), WaitSeconds: p.Wait.Seconds(),
+		OldestSeconds: p.Oldest.Seconds(), WaitSeconds: p.Wait.Seconds(), WaitUnknown: p.Unknown,
 		Enqueued: p.Counts.Enqueued, Dispatched: p.Counts.Dispatched, Cancelled: p.Counts.Cancelled, Rejected: p.Counts.Rejected, Moved: p.Counts.Moved,
 		Demand: demandView(&p.Demand), Backends: make([]BackendStatus, 0, len(p.Backends)),
 	}

@@ -48,7 +48,7 @@ func (c *statusCmd) flowsText(b *strings.Builder, f *admin.Flows) error {
 	}
 	for i := range f.Pools {
 		p := &f.Pools[i]
-		fmt.Fprintf(b, "pool %s: %d waiting, oldest %s, %d running; an arrival waits about %s\n", plain(p.Pool), p.Waiting, span(p.OldestSeconds), poolRunning(p), span(p.WaitSeconds))
+		fmt.Fprintf(b, "pool %s: %d waiting, oldest %s, %d running; an arrival waits about %s\n", plain(p.Pool), p.Waiting, span(p.OldestSeconds), poolRunning(p), arrivalWait(p))
 	}
 	if err := queueText(b, f.Pools, true); err != nil {
 		return err
@@ -207,6 +207,14 @@ func known(s float64) string {
 		return "?"
 	}
 	return span(s)
+}
+
+// arrivalWait writes for how long an arrival would wait: 0s is at once.
+func arrivalWait(p *admin.PoolStatus) string {
+	if p.WaitUnknown {
+		return "?"
+	}
+	return span(p.WaitSeconds)
 }
 
 func needsText(n *admin.Capacity) string {

@@ -170,7 +170,7 @@ func statusText(s *admin.Status) (string, error) {
 			k := &p.Backends[j]
 			row := []string{"", "", "", "", k.Backend, healthText(k), count(k.Running), count(k.Concurrency), count(k.KVTokens)}
 			if j == 0 {
-				copy(row, []string{p.Pool, count(p.Waiting), span(p.OldestSeconds), span(p.WaitSeconds)})
+				copy(row, []string{p.Pool, count(p.Waiting), span(p.OldestSeconds), arrivalWait(p)})
 			}
 			pools.rows = append(pools.rows, row)
 		}

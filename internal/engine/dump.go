@@ -96,6 +96,7 @@ func (p *pool) view(now time.Time, limit int) PoolView {
 	v.Demand = p.demanded(now)
 	if p.queue.Len() > 0 || !p.open(now) {
 		v.Wait = p.queue.Drain(p.running(), nil)
+		v.Unknown = v.Wait == 0
 	}
 	if p.chooser.Rule().Prefixed() {
 		counts := p.chooser.Counts()

@@ -55,7 +55,8 @@ type PoolView struct {
 	Work      sluice.Tokens
 	Failed    bool          // none of its backends takes requests
 	Oldest    time.Duration // how long its oldest request has waited
-	Wait      time.Duration // predicted for an arrival
+	Wait      time.Duration // predicted for an arrival; 0: at once, or Unknown
+	Unknown   bool          // it would wait, and nothing is known that tells for how long
 	Counts    sched.Counts
 	Classes   [sluice.NumClasses]sched.ClassView
 	Flows     []sched.FlowView // by class; first those that fill most of the queue

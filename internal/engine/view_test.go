@@ -152,6 +152,35 @@ func TestDumpIsBounded(t *testing.T) {
 	}
 }
 
+// TestWaitOfAnArrival looks at a pool as it fills and before it has served anything: that
+// an arrival waits is known then, and not for how long.
+func TestWaitOfAnArrival(t *testing.T) {
+	e := engine.New(engine.Config{Table: parseTable(t, "pool a\nbackend b pool=a conc=2\nmodel m pools=a\n")})
+	check := func(what string, wait time.Duration, unknown bool) {
+		t.Helper()
+		if p := e.Dump(start, engine.Zoom{Pool: "a"}, 5).Pools[0]; p.Wait != wait || p.Unknown != unknown {
+			t.Errorf("%s: an arrival waits %v, unknown %v; want %v, %v", what, p.Wait, p.Unknown, wait, unknown)
+		}
+	}
+	check("empty", 0, false)
+	for i, what := range []string{"a place is free", "full", "one waits"} {
+		e.Arrive(start, engine.Call{
+			ID: sluice.RequestID(fmt.Sprintf("r%d", i)), Model: "m", Dialect: "openai", MaxWait: -1,
+			Principal: sluice.Principal{Tenant: "t", Project: "p", Key: "k"},
+			Work:      sluice.Work{Input: 10, Output: 10, OutputHold: 10, OutputBound: 10},
+		})
+		e.Advance(start)
+		check(what, 0, i > 0)
+	}
+	if err := e.Settle(start.Add(2*time.Second), "r0", engine.Actual{Usage: sluice.Usage{Input: 10, Output: 10}}); err != nil {
+		t.Fatal(err)
+	}
+	e.Advance(start.Add(2 * time.Second))
+	if p := e.Dump(start.Add(2*time.Second), engine.Zoom{Pool: "a"}, 5).Pools[0]; p.Wait == 0 || p.Unknown {
+		t.Errorf("one was served: an arrival waits %v, unknown %v", p.Wait, p.Unknown)
+	}
+}
+
 // TestDumpChangesNothing runs one history twice, looking at everything at each
 // step the second time: the same grants come.
 func TestDumpChangesNothing(t *testing.T) {
