@@ -149,7 +149,7 @@ func estimate(w io.Writer, x *admin.Explanation) {
 	}
 	fmt.Fprintf(w, "; %s of budget held\n", x.Estimate.Held)
 	if f.ClampedTo > 0 {
-		why := "more did not fit the budget"
+		why := "more did not fit the budget, or the run"
 		if x.Steps[0].Degraded != "" {
 			why = "its pool was short of capacity"
 		}

@@ -147,7 +147,8 @@ func Reference() []byte {
 	for _, f := range limitFields {
 		fmt.Fprintf(&b, "| `%s` | %s |\n", f.name, f.doc)
 	}
-	b.WriteString("\n## Bounds of a run\n\nA run is the requests with one `sluice-run`. What it has taken does not come back; a run that has been idle for a day, or for its time if that is longer, is forgotten.\n\nOf one tenant at most 65,536 runs and users with limits are told apart, of all tenants 262,144. Further runs share the bounds of one, and further users the limits of one, until others are forgotten: users once nothing of their limits is used.\n\n| bound | of |\n|---|---|\n")
+	b.WriteString("\n## Bounds of a run\n\nA run is the requests with one `sluice-run`. What it has taken does not come back; a run that has been idle for a day, or for its time if that is longer, is forgotten.\n\nOf one tenant at most 65,536 runs and users with limits are told apart, of all tenants 262,144. Further runs share the bounds of one, and further users the limits of one, until others are forgotten: users once nothing of their limits is used.\n\n" +
+		"A bound on `output_tokens` or `tokens` is held whole: a request of the run is asked for no more output than the run has left, which `sluice-dropped` tells, and holds all that it may have, so that several at a time do not exceed it together. What is left for less than 16 tokens a choice refuses. Input is held as it is estimated, so that by `input_tokens` and `tokens` a run may exceed its bound by what the input of its running requests is more than that; `spend` of a plan that is `soft` by what it holds too little.\n\n| bound | of |\n|---|---|\n")
 	for _, f := range quota.RunBounds {
 		fmt.Fprintf(&b, "| `%s` | %s |\n", f.Name, f.Doc)
 	}

@@ -99,6 +99,7 @@ type Grant struct {
 	Felt        *Felt             // of that; nil on the ground
 	Degraded    bool              // that has lowered OutputBound
 	Clamped     bool              // OutputBound is less than the client's bound: name it in sluice-dropped
+	Whole       bool              // its run holds OutputBound and relies on it: the backend is to be told
 	HeldSpend   sluice.Nano       // the hold on spend budgets for this attempt
 	HeldTo      sluice.Tokens     // the output that it covers, where a hard budget holds it in steps: call Step as it comes; else 0
 	Policy      string            // version of the routing table

@@ -245,6 +245,7 @@ func (e *Engine) grant(now time.Time, r *request) {
 	}
 	g.Away, g.Queued, g.Stay = r.away, e.queued(r), p.chooser.Stayed()
 	g.OutputBound, g.Clamped, g.HeldSpend, g.HeldTo = r.bound, r.bound < r.call.Work.OutputBound, r.spend, r.heldTo
+	g.Whole = r.call.Run != "" && r.res.Whole()
 	if g.Tier, g.Degraded = r.tier, r.clamped; g.Tier != ladder.None {
 		g.Felt = r.felt
 	}

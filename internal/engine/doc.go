@@ -43,6 +43,9 @@
 //     have been billed is less than a lead short of it. Where the budget has no room
 //     for more, the stream is to end. If not even the first step fits, the bound is
 //     clamped as above.
+//   - A run that bounds output or all tokens holds the output's bound, clamped to what
+//     the run has left as above, whatever becomes of spend: Grant.Whole. All other
+//     limits on tokens hold what is expected.
 //   - A caller's limits may be in shadow: Grant.Would tells what they would have done.
 //     What a request asks for its own run is enforced all the same. Limits of models
 //     and the fleet are always in force.

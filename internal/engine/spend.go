@@ -15,7 +15,8 @@ type taking func(now time.Time, r *quota.Reservation, need, least quota.Amounts)
 //
 // Hard spend holds the dearest bound. Where that does not fit, the output bound is
 // lowered to what fits, never below what is worth it; of an output that is held in
-// steps the first has to fit. Soft spend holds the dearest expectation.
+// steps the first has to fit. Soft spend holds the dearest expectation. A run that
+// bounds tokens holds the output whole, and lowers the bound likewise.
 func (e *Engine) reserve(now time.Time, r *request, rows []*price.Row, take taking) *sluice.Error {
 	bound := r.bound
 	if r.hard && !r.call.Free && !e.firstStep(now, r, rows, bound) {
@@ -23,6 +24,9 @@ func (e *Engine) reserve(now time.Time, r *request, rows []*price.Row, take taki
 		if bound, err = e.clamp(now, r, rows); err != nil {
 			return err
 		}
+	}
+	if r.call.Run != "" && !r.call.Free {
+		bound = e.withinRun(now, r, bound)
 	}
 	spend, floor := r.dearest(rows, bound), min(bound, r.least())
 	need, least := r.needs(bound, spend), r.needs(floor, r.dearest(rows, floor))
@@ -35,6 +39,16 @@ func (e *Engine) reserve(now time.Time, r *request, rows []*price.Row, take taki
 		r.row = rows[0]
 	}
 	return nil
+}
+
+// withinRun is as much of an output bound as the request's run has tokens left for,
+// and no less than is worth it: what has no room for that is refused as it is held.
+func (e *Engine) withinRun(now time.Time, r *request, bound sluice.Tokens) sluice.Tokens {
+	room, limited := e.book.OutputRoom(now, &r.res, int64(r.call.Work.Input))
+	if !limited {
+		return bound
+	}
+	return max(min(bound, sluice.Tokens(room)), min(bound, r.least()))
 }
 
 // hold is what the reservation is for.

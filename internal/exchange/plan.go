@@ -281,7 +281,7 @@ func (t *turn) unasked(all reach) sluice.Tokens {
 // nor than it can do. Where the client names no bound, one is named if a plan or a
 // hard budget relies on it, and it leaves room for the input, since engines refuse what
 // exceeds their context; and a hard budget does not rely on a 0, which servers read in
-// several ways.
+// several ways. Bounds of a run on tokens are relied on as a hard budget is.
 func (t *turn) maxOutput(a *attempt) sluice.Tokens {
 	h, p := a.said, t.r.Principal.Policy
 	if !h.Op.Generates() || t.r.Free {
@@ -292,10 +292,11 @@ func (t *turn) maxOutput(a *attempt) sluice.Tokens {
 	if !t.r.Head.HasMaxOutput {
 		per = min(per, t.room(a.place.Backend))
 	}
+	relied := t.plan.relied || a.place.Whole
 	switch {
-	case h.HasMaxOutput && h.MaxOutput == 0 && t.plan.relied, h.MaxOutput > per:
+	case h.HasMaxOutput && h.MaxOutput == 0 && relied, h.MaxOutput > per:
 		return per
-	case !h.HasMaxOutput && (t.plan.relied || p != nil && p.MaxOutput > 0 || t.capped() || a.place.Degraded):
+	case !h.HasMaxOutput && (relied || p != nil && p.MaxOutput > 0 || t.capped() || a.place.Degraded):
 		return per
 	}
 	return 0

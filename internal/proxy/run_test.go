@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sluice"
+	"sluice/internal/wire"
 )
 
 // A run counts its requests, tokens, money and time, and one that is spent says so.
@@ -55,8 +56,8 @@ func TestRun(t *testing.T) {
 			t.Errorf("got %d, dropped %q", g.status, d)
 		}
 
-		step("tokens", "tokens=1100")
-		refused(step("tokens", ""), "the run may take 1100 tokens, of which 1000 are spent and 0 held")
+		step("tokens", "tokens=1010")
+		refused(step("tokens", ""), "the run may take 1010 tokens, of which 1000 are spent and 0 held")
 		step("money", "spend=$0.0011") // soft: what it held was less than what it took
 		refused(step("money", ""), "the run may take $0.0011, of which $0.0011 are spent and $0.00 held")
 
@@ -78,4 +79,35 @@ func TestRun(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A request is asked for no more output than its run has left, and the client is told.
+func TestRunBoundsOutput(t *testing.T) {
+	for _, tt := range []struct{ name, path, bound, limits, forwarded, told string }{
+		{"names more", "/v1/chat/completions", `,"max_tokens":4000`, "output_tokens=50", `"max_tokens":50`, "max_tokens=50"},
+		{"names less", "/v1/chat/completions", `,"max_tokens":40`, "output_tokens=50", `"max_tokens":40`, ""},
+		{"names none", "/v1/chat/completions", ``, "output_tokens=50", `"max_completion_tokens":50`, "max_completion_tokens=50"},
+		{"names none, room for all", "/v1/chat/completions", ``, "output_tokens=1M", `"max_completion_tokens":4096`, ""},
+		{"names none, of input", "/v1/chat/completions", ``, "input_tokens=1M", ``, ""},
+		{"names 0", "/v1/messages", `,"max_tokens":0`, "output_tokens=50", `"max_tokens":1`, "max_tokens=1"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dialect, sent := wire.OpenAI, ""
+			if tt.path == "/v1/messages" {
+				dialect = wire.Anthropic
+			}
+			inBubble(t, setup{places: []place{{handler: both{dialect, &sent}, dialect: dialect}}}, func(t *testing.T, r *rig) {
+				g := r.do(ask{
+					path: tt.path, body: `{"model":"m","messages":[{"role":"user","content":"hi"}]` + tt.bound + `}`,
+					header: http.Header{"Sluice-Run": {"job"}, "Sluice-Run-Limits": {tt.limits}},
+				})
+				if told := g.header.Get("Sluice-Dropped"); g.status != 200 || told != tt.told {
+					t.Errorf("got %d, dropped %q, want %q: %s", g.status, told, tt.told, g.body)
+				}
+				if !strings.Contains(sent, tt.forwarded) || tt.forwarded == "" && strings.Contains(sent, "max_") {
+					t.Errorf("forwarded %s, want %s", sent, tt.forwarded)
+				}
+			})
+		})
+	}
 }

@@ -60,7 +60,9 @@
 // the tightest that any of them has asked for, from then on. It counts in every
 // dimension from its first request on, so that a bound that comes late finds what
 // was taken before. A bound of a run that is spent stays so: the refusal has no time
-// to come back, and Spent is set.
+// to come back, and Spent is set. Where it bounds output, or all tokens, it holds all the
+// output that a request may have and not what is expected, since it waits no debt out
+// (whole.go).
 //
 // # Shadows
 //

@@ -26,8 +26,8 @@ type Refusal struct {
 // refusal finds the limit to name: one that can never admit the request, else
 // the one that takes longest to admit it, else, of those that requests in flight
 // decide, the first. Scope order breaks ties. shadow looks at the accounts that
-// let in what does not fit, and at no others.
-func (b *Book) refusal(now time.Time, r *Reservation, need, least *Amounts, shadow bool) *Refusal {
+// let in what does not fit, and at no others. ofRun is what is needed of a run.
+func (b *Book) refusal(now time.Time, r *Reservation, need, ofRun, least *Amounts, shadow bool) *Refusal {
 	var worst *Refusal
 	for n, a := range r.Accounts() {
 		if r.isShadow(n) != shadow {
@@ -42,7 +42,7 @@ func (b *Book) refusal(now time.Time, r *Reservation, need, least *Amounts, shad
 				return b.describe(now, a, i, least[d], 0).never()
 			case !d.Gauge():
 				t, c := a.counter(i)
-				h := holdOf(t, need[d])
+				h := holdOf(t, needOf(t, need, ofRun))
 				if c.fits(t, h) {
 					continue
 				}
@@ -68,7 +68,7 @@ func (f *Refusal) longer(g *Refusal) bool {
 }
 
 // topUpRefusal is refusal for TopUp, where what is held already counts.
-func (b *Book) topUpRefusal(now time.Time, r *Reservation, need, least *Amounts) (worst *Refusal) {
+func (b *Book) topUpRefusal(now time.Time, r *Reservation, need, ofRun, least *Amounts) (worst *Refusal) {
 	r.each(func(n int, h *hold, c *counter, l *rate) bool {
 		a, d := r.accounts[n], l.Dimension
 		switch {
@@ -76,8 +76,8 @@ func (b *Book) topUpRefusal(now time.Time, r *Reservation, need, least *Amounts)
 		case l.Amount < least[d]:
 			worst = b.describe(now, a, int(l.row), least[d], h.amount).never()
 			return false
-		case !h.grows(c, l, need[d]):
-			if f := b.describe(now, a, int(l.row), holdOf(l, need[d])-h.amount, h.amount); f.longer(worst) {
+		case !h.grows(c, l, needOf(l, need, ofRun)):
+			if f := b.describe(now, a, int(l.row), holdOf(l, needOf(l, need, ofRun))-h.amount, h.amount); f.longer(worst) {
 				worst = f
 			}
 		}
@@ -120,9 +120,9 @@ func (b *Book) SpendRefusal(now time.Time, r *Reservation, least int64) *Refusal
 	var need Amounts
 	need[sluice.Spend] = least
 	if len(r.holds) == 0 {
-		return b.refusal(now, r, &need, &need, false)
+		return b.refusal(now, r, &need, &need, &need, false)
 	}
-	return b.topUpRefusal(now, r, &need, &need)
+	return b.topUpRefusal(now, r, &need, &need, &need)
 }
 
 // Room is how much a request could hold of every spend budget at once: what it holds

@@ -156,10 +156,11 @@ func (b *Book) Reserve(now time.Time, r *Reservation, need, least Amounts) *Refu
 		return nil
 	}
 	b.refresh(r)
-	if f := b.refusal(now, r, &need, &least, false); f != nil {
+	ofRun := r.ofRun(&need)
+	if f := b.refusal(now, r, &need, &ofRun, &least, false); f != nil {
 		return f
 	}
-	r.would = b.refusal(now, r, &need, &least, true)
+	r.would = b.refusal(now, r, &need, &ofRun, &least, true)
 	b.takeAll(r, &of, r.shadow)
 	return nil
 }
@@ -190,6 +191,10 @@ func (a *Account) take(held []hold, of *asks) bool {
 	t := a.terms
 	if t.never(of) {
 		return false
+	}
+	if t.whole {
+		ofRun := of.ofRun()
+		of = &ofRun
 	}
 	taken := a.takeUsual(held, of)
 	if taken == len(t.rates) {
@@ -355,17 +360,17 @@ func (b *Book) TopUp(now time.Time, r *Reservation, need, least Amounts) *Refusa
 	b.advance(now)
 	b.refresh(r)
 	need[sluice.Requests], least[sluice.Requests] = 0, 0
+	ofRun := r.ofRun(&need)
 	if !r.each(func(n int, h *hold, c *counter, l *rate) bool {
 		d := l.Dimension
-		return l.Amount == 0 || r.isShadow(n) || l.Amount >= least[d] && h.grows(c, l, need[d])
+		return l.Amount == 0 || r.isShadow(n) || l.Amount >= least[d] && h.grows(c, l, needOf(l, &need, &ofRun))
 	}) {
-		return b.topUpRefusal(now, r, &need, &least)
+		return b.topUpRefusal(now, r, &need, &ofRun, &least)
 	}
 	before := r.bound
 	r.bound = r.most
 	r.each(func(n int, h *hold, c *counter, l *rate) bool {
-		d := l.Dimension
-		r.raise(n, h, c, l, need[d], before[d])
+		r.raise(n, h, c, l, needOf(l, &need, &ofRun), before[l.Dimension])
 		return true
 	})
 	return nil

@@ -14,6 +14,7 @@ type terms struct {
 	rates  []rate           // those that have a counter: buckets, then spans, then the others, which are few
 	spans  int              // where in rates those begin
 	others int              // likewise
+	whole  bool             // they bound the output of a run, which it holds whole
 	gauges [numGauges]int64 // those of gauges, 0 if there is none
 	rows   []sluice.Limit   // all, gauges too; the policy's slice where the two agree
 }
@@ -52,7 +53,9 @@ func countingOf(l *sluice.Limit) counting {
 func newTerms(rows []sluice.Limit) *terms {
 	t := &terms{rows: rows, rates: make([]rate, 0, rates(rows))}
 	for i := range rows {
-		if l := &rows[i]; l.Dimension.Gauge() {
+		l := &rows[i]
+		t.whole = t.whole || whole(l)
+		if l.Dimension.Gauge() {
 			t.gauges[gaugeOf(l.Dimension)] = l.Amount
 		} else {
 			t.rates = append(t.rates, rate{Limit: *l, period: period(l.Window), row: int32(i), at: uint8(len(t.rates)), how: countingOf(l)})
