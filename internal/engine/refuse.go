@@ -46,7 +46,7 @@ func (e *Engine) refused(now time.Time, r *request, f *quota.Refusal) *sluice.Er
 	switch {
 	case f.Never:
 		err.Kind, err.Reason = sluice.KindInvalid, sluice.NeverFits
-		err.Msg, err.Hint = "this request is larger than a limit can ever admit", "send less input, or ask for a larger limit"
+		err.Msg, err.Hint = "this request is larger than a limit can ever admit", smaller(f)
 	case f.Limit.Window == sluice.PerRun:
 		ofRun(err, f)
 	case f.Limit.Dimension == sluice.Spend && f.InFlight:
@@ -69,6 +69,23 @@ func (e *Engine) refused(now time.Time, r *request, f *quota.Refusal) *sluice.Er
 		err.Err = fmt.Errorf("%v %s: %d used, %d held", f.Owner.Scope, f.Owner.Label(), f.Used, f.Held)
 	}
 	return err
+}
+
+// smaller is what to do about a request that a limit can never admit.
+func smaller(f *quota.Refusal) string {
+	larger := "ask for a larger limit"
+	if f.Limit.Window == sluice.PerRun {
+		larger = "give the run a larger bound"
+	}
+	switch f.Limit.Dimension {
+	case sluice.InputTokens:
+		return "send less input, or " + larger
+	case sluice.OutputTokens:
+		return "ask for less output (max_tokens), or " + larger
+	case sluice.AllTokens, sluice.KVTokens, sluice.Spend:
+		return "send less input, ask for less output (max_tokens), or " + larger
+	}
+	return larger
 }
 
 // would is why a request would have been refused, or would have waited, had its
