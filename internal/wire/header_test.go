@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -106,5 +107,24 @@ func TestOperations(t *testing.T) {
 	}
 	if Messages.Dialect() != Anthropic || CountTokens.Dialect() != Anthropic || Chat.Dialect() != OpenAI {
 		t.Error("wrong dialects")
+	}
+}
+
+// A bound of a run never fills again, so that no time is told at which it would; of
+// several that are spent it is the tightest.
+func TestRateHeadersOfRun(t *testing.T) {
+	now := time.Date(2026, 12, 1, 12, 0, 0, 0, time.UTC)
+	run := engine.LimitState{Scope: sluice.ScopeRun, Limit: sluice.Limit{Dimension: sluice.Requests, Window: sluice.PerRun, Amount: 3}}
+	rate := engine.LimitState{Limit: sluice.Limit{Dimension: sluice.Requests, Window: sluice.PerMinute, Amount: 60}, Reset: time.Minute}
+	for _, s := range [][]engine.LimitState{{run}, {run, rate}, {rate, run}} {
+		for d, want := range map[Dialect]string{
+			OpenAI:    "map[X-Ratelimit-Limit-Requests:[3] X-Ratelimit-Remaining-Requests:[0]]",
+			Anthropic: "map[Anthropic-Ratelimit-Requests-Limit:[3] Anthropic-Ratelimit-Requests-Remaining:[0]]",
+		} {
+			h := http.Header{}
+			if RateHeaders(h, d, s, now); fmt.Sprint(map[string][]string(h)) != want {
+				t.Errorf("%v of %v: got %v, want %s", d, s, h, want)
+			}
+		}
 	}
 }
