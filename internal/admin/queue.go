@@ -96,6 +96,7 @@ type Gathering struct {
 
 // Flows is a closer picture: of one pool, or of one tenant.
 type Flows struct {
+	State    string        `json:"state" enum:"ready,degraded,starting,draining" doc:"Of the gateway"`
 	At       time.Time     `json:"at"`
 	Pools    []PoolStatus  `json:"pools"`
 	Requests []RequestWait `json:"requests" doc:"Those that wait, the oldest of each pool and class first"`
@@ -183,9 +184,14 @@ func (a *API) flows(_ context.Context, in *flowsIn) (*flowsOut, error) {
 	if in.Pool != "" && in.Tenant == "" && len(v.Pools) == 0 {
 		return nil, noPool(in.Pool)
 	}
-	out := &flowsOut{Body: Flows{At: v.At.UTC(), Pools: []PoolStatus{}, Requests: []RequestWait{}}}
+	run := a.runtime()
+	out := &flowsOut{Body: Flows{State: stateOf(&run), At: v.At.UTC(), Pools: []PoolStatus{}, Requests: []RequestWait{}}}
 	for i := range v.Pools {
-		out.Body.Pools = append(out.Body.Pools, poolView(&v.Pools[i], limit))
+		p := poolView(&v.Pools[i], limit)
+		if in.Tenant != "" {
+			p.MoreFlows = 0 // others were not asked for
+		}
+		out.Body.Pools = append(out.Body.Pools, p)
 	}
 	for i := range v.Requests {
 		out.Body.Requests = append(out.Body.Requests, waitView(&v.Requests[i]))
@@ -211,6 +217,7 @@ func (s *PoolStatus) queueView(p *engine.PoolView) {
 		s.Classes = append(s.Classes, classView(&p.Classes[i]))
 	}
 	s.Flows = make([]FlowStatus, 0, len(p.Flows))
+	s.MoreFlows = moreFlows(p)
 	for i := range p.Flows {
 		f := &p.Flows[i]
 		s.Flows = append(s.Flows, flowView(f, &p.Classes[f.Class]))
@@ -226,6 +233,19 @@ func (s *PoolStatus) queueView(p *engine.PoolView) {
 			Request: string(g.Request), Tenant: string(g.Tenant), Class: g.Class.String(), Backend: string(g.Backend), Passed: g.Passed, Allowance: g.Most,
 		}
 	}
+}
+
+// moreFlows is how many flows a picture of a pool leaves out. Those of which nothing
+// waits or runs are shown only where there is room, and not counted.
+func moreFlows(p *engine.PoolView) (more int) {
+	var shown [sluice.NumClasses]int
+	for i := range p.Flows {
+		shown[p.Flows[i].Class]++
+	}
+	for c := range p.Classes {
+		more += max(0, p.Classes[c].Tenants-shown[c])
+	}
+	return more
 }
 
 func fraction(thousandths int64) float64 { return float64(thousandths) / 1000 }

@@ -183,3 +183,34 @@ func TestFlows(t *testing.T) {
 	b.do("GET", "/admin/v1/flows", "", 422, nil)
 	b.do("GET", "/admin/v1/flows?pool=chat&limit=1001", "", 422, nil)
 }
+
+// What is looked at closely tells the gateway's state, which the command exits with,
+// and how many tenants it leaves out.
+func TestFlowsTellState(t *testing.T) {
+	var asked engine.Zoom
+	b := newBench(t, func(o *Options) {
+		o.View = func(int) engine.View { return engine.View{} }
+		o.Look = func(z engine.Zoom, _ int) engine.View {
+			asked = z
+			p := flooded()
+			p.Classes[sluice.Standard].Tenants = len(p.Flows) + 4
+			return engine.View{Pools: []engine.PoolView{p}}
+		}
+		o.Runtime = func() Runtime { return Runtime{Ready: true, Draining: true} }
+	})
+	var f Flows
+	b.do("GET", "/admin/v1/flows?pool=chat", "", 200, &f)
+	if f.State != "draining" || f.Pools[0].MoreFlows != 4 {
+		t.Errorf("state %q, %d more", f.State, f.Pools[0].MoreFlows)
+	}
+	var of Flows
+	b.do("GET", "/admin/v1/flows?tenant=flood", "", 200, &of)
+	if of.Pools[0].MoreFlows != 0 {
+		t.Errorf("%d more of one tenant", f.Pools[0].MoreFlows)
+	}
+	var s Status
+	b.do("GET", "/admin/v1/status?limit=33", "", 200, &s)
+	if asked.Flows != 33 || s.Pools[0].MoreFlows != 4 {
+		t.Errorf("asked for %+v, %d more", asked, s.Pools[0].MoreFlows)
+	}
+}

@@ -90,7 +90,8 @@ type PoolStatus struct {
 	Moved         int64            `json:"moved"`
 	Demand        PoolDemand       `json:"demand"`
 	Classes       []ClassStatus    `json:"classes"`
-	Flows         []FlowStatus     `json:"flows" doc:"Tenants by class, those first of which most waits; in the picture of all pools the first few of each class"`
+	Flows         []FlowStatus     `json:"flows" doc:"Tenants by class, those first of which most waits; in the picture of all pools at most 100 of each class"`
+	MoreFlows     int              `json:"more_flows,omitempty" doc:"Flows of tenants that wait, run or are ahead of the others, beyond the limit"`
 	Contracts     []ContractStatus `json:"contracts,omitempty"`
 	Gathering     *Gathering       `json:"gathering,omitempty" doc:"The request for which what becomes free is kept"`
 	Ladder        *LadderStatus    `json:"ladder,omitempty" doc:"Its degradation ladder; left out where that is off"`
@@ -175,7 +176,7 @@ func (a *API) statusNow(limit int) Status {
 	if a.o.View == nil {
 		return s
 	}
-	v := a.o.View(maxRows)
+	v := a.picture(limit)
 	s.Policy, s.Open, s.Running, s.Expired = v.Policy, v.Open, v.Running, v.Expired
 	for i := range v.Pools {
 		s.Pools = append(s.Pools, poolView(&v.Pools[i], limit))
@@ -191,6 +192,14 @@ func (a *API) statusNow(limit int) Status {
 	}
 	s.Top, s.MoreTop = cut(s.Top, limit)
 	return s
+}
+
+// picture is all pools, with so many tenants of each class.
+func (a *API) picture(limit int) engine.View {
+	if a.o.Look == nil {
+		return a.o.View(maxRows)
+	}
+	return a.o.Look(engine.Zoom{Flows: limit}, maxRows)
 }
 
 // maxRows is the most rows of each kind that a status has. As many are looked at,

@@ -38,7 +38,7 @@ type root struct {
 	Usage   usageCmd   `cmd:"" help:"What was used and what it cost."`
 	Request requestCmd `cmd:"" help:"Requests that have ended."`
 	Explain explainCmd `cmd:"" help:"Why a request went as it did."`
-	Status  statusCmd  `cmd:"" help:"What waits, what runs, what is broken. Exits 6 when degraded."`
+	Status  statusCmd  `cmd:"" help:"What waits, what runs, what is broken. Exits 6 when its store or journal is degraded, 7 when it starts or drains; not for backends."`
 	Ledger  ledgerCmd  `cmd:"" help:"The ledger."`
 	Batch   batchCmd   `cmd:"" help:"Batches and requests that are answered later: how far they are, cancel."`
 	Backend backendCmd `cmd:"" help:"Backends and their credentials: what is out, drain and undrain, enable."`

@@ -45,6 +45,14 @@ func TestStatusExitCodes(t *testing.T) {
 		if code != want || !strings.HasPrefix(out, state) || !strings.Contains(out, "store is degraded: locked") {
 			t.Errorf("%s: exit %d, want %d: %s", state, code, want, out)
 		}
+		for _, of := range [][]string{{"status", "chat"}, {"status", "--tenant", "acme"}} {
+			code, out, _ := run(t, func(w http.ResponseWriter, _ *http.Request) {
+				_ = json.NewEncoder(w).Encode(admin.Flows{State: state, Pools: []admin.PoolStatus{{Pool: "chat"}}})
+			}, of...)
+			if code != want || strings.HasPrefix(out, "the gateway is "+state) != (want != 0) || !strings.Contains(out, "pool chat: 0 waiting") {
+				t.Errorf("%s, %v: exit %d, want %d: %s", state, of, code, want, out)
+			}
+		}
 	}
 }
 

@@ -25,7 +25,7 @@
 //	3  not found
 //	4  denied
 //	5  conflict: it exists, or a file owns it
-//	6  degraded: done, but something that matters is not well
+//	6  degraded: done, but the gateway's store or journal is not well
 //	7  unavailable: the gateway does not answer or is not ready
 //
 // # Lifecycle

@@ -38,10 +38,16 @@ func (c *statusCmd) flows(ctx context.Context, api *client, to io.Writer) error 
 		}
 		v.text = b.String()
 	}
-	return c.print(to, v)
+	if err := c.print(to, v); err != nil {
+		return err
+	}
+	return stateCode(f.State)
 }
 
 func (c *statusCmd) flowsText(b *strings.Builder, f *admin.Flows) error {
+	if stateCode(f.State) != nil { // what it exits with
+		fmt.Fprintf(b, "the gateway is %s\n", f.State)
+	}
 	if len(f.Pools) == 0 {
 		fmt.Fprintf(b, "tenant %s: nothing waits or runs, nothing was refused lately\n", plain(c.Tenant))
 		return nil
@@ -97,6 +103,11 @@ func queueText(b *strings.Builder, pools []admin.PoolStatus, near bool) error {
 		b.WriteString("\n")
 		if err := table(b, v); err != nil {
 			return err
+		}
+	}
+	for i := range pools {
+		if n := pools[i].MoreFlows; n > 0 {
+			fmt.Fprintf(b, "(pool %s: %s, --limit N)\n", plain(pools[i].Pool), plural(n, "more tenant"))
 		}
 	}
 	for i := range pools {

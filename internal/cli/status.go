@@ -18,7 +18,7 @@ import (
 type statusCmd struct {
 	What   string        `arg:"" optional:"" help:"A pool, or an open request (req_…), to look at closely; all pools if left out."`
 	Tenant string        `help:"One tenant, in the pool that is named or in all." placeholder:"ID"`
-	Limit  int           `default:"20" help:"Most rows of each kind (${default})."`
+	Limit  int           `default:"20" help:"Most rows of each kind (${default}); of tenants, those of each class of a pool."`
 	Watch  bool          `short:"w" help:"Look again and again, until interrupted."`
 	Every  time.Duration `default:"2s" help:"How often --watch looks (${default})." placeholder:"D"`
 	connection
@@ -127,8 +127,14 @@ func (c *statusCmd) gateway(ctx context.Context, api *client, to io.Writer) erro
 	if err := c.print(to, v); err != nil {
 		return err
 	}
-	switch s.State {
-	case "ready":
+	return stateCode(s.State)
+}
+
+// stateCode is what the gateway's state exits with. A gateway that does not tell it is
+// of an earlier version.
+func stateCode(state string) error {
+	switch state {
+	case "ready", "":
 		return nil
 	case "degraded":
 		return &codedError{code: exitDegraded}

@@ -11,8 +11,12 @@ import (
 	"sluice/internal/sched"
 )
 
-// busyFlows is how many tenants of each class the zoom on all pools shows.
-const busyFlows = 10
+// How many tenants of each class the zoom on all pools shows of each of them: where it
+// does not say, and at most, since there may be many pools.
+const (
+	busyFlows = 10
+	mostFlows = 100
+)
 
 // Dump is a picture of the engine with at most limit rows of each kind: pools, and
 // of each of them backends, and of each class tenants and requests. Nothing but
@@ -47,7 +51,7 @@ func (e *Engine) Dump(now time.Time, z Zoom, limit int) View {
 		for _, p := range e.pools[:min(limit, len(e.pools))] {
 			pv := p.view(now, limit)
 			if !z.Levels {
-				pv.Flows = p.flows(now, min(limit, busyFlows))
+				pv.Flows = p.flows(now, min(limit, cmp.Or(z.Flows, busyFlows), mostFlows))
 			}
 			v.Pools = append(v.Pools, pv)
 		}

@@ -19,6 +19,9 @@ type Zoom struct {
 	// Tenant is one tenant's flows and requests, of the pool or, without one, of
 	// all pools in which it has any.
 	Tenant sluice.TenantID
+	// Flows is how many tenants of each class are shown of each pool where all pools
+	// are, at most 100; 0: 10.
+	Flows int
 	// Levels leaves out flows and accounts: what metrics are made of.
 	Levels bool
 }

@@ -134,6 +134,12 @@ func TestDumpIsBounded(t *testing.T) {
 		}
 	}
 	check("all", engine.Zoom{}, 2, 3*limit, 0)
+	if v := e.Dump(now, engine.Zoom{Flows: 30}, 1000); len(v.Pools[0].Flows) != 3*30 {
+		t.Errorf("%d flows where 30 of each class are asked for", len(v.Pools[0].Flows))
+	}
+	if v := e.Dump(now, engine.Zoom{}, 1000); len(v.Pools[0].Flows) != 3*10 {
+		t.Errorf("%d flows where nothing is asked for", len(v.Pools[0].Flows))
+	}
 	check("levels", engine.Zoom{Levels: true}, 2, 0, 0)
 	check("pool", engine.Zoom{Pool: "a"}, 1, 3*limit, 3*limit)
 	check("no pool", engine.Zoom{Pool: "nosuch"}, 0, 0, 0)
