@@ -49,6 +49,9 @@
 //   - A caller's limits may be in shadow: Grant.Would tells what they would have done.
 //     What a request asks for its own run is enforced all the same. Limits of models
 //     and the fleet are always in force.
+//   - What a request takes follows from the limits in force when it came. One that waits
+//     for room in a gauge takes up what is in force now: [Engine.Swap] of models and the
+//     fleet, [Engine.Revise] of callers.
 //   - To a request that is owed ([Call].Owed) all limits are shadows, and tell nothing.
 //   - A backend without price and ceiling is not eligible, so unknown is never free.
 //     A fallback to a dearer pool tops the hold up first.
@@ -237,6 +240,8 @@
 //
 //	broken                                              fails
 //	a tenant or line that is forgotten is recalled      sched TestSeen
+//	a handle finds whose memory it is now               TestHandle
+//	who is next is not looked up                        TestAhead, sched TestSeen
 //	callers are never forgotten                         TestCallersAreForgotten
 //	settle does not return the rest of the hold         TestCase_cD6, TestCase_cL6, quota buckets.dd
 //	settle forgives what is beyond the hold             quota TestBucketConservation, buckets.dd
@@ -254,6 +259,7 @@
 //	steps where the backend runs on                     TestStepsNeed, proxy TestHardSpendInSteps
 //	a stream goes on without room                       TestStepsKeepTheBudget, proxy TestHardSpendInSteps
 //	a shadow refuses, or takes from its buckets         quota shadow.dd, proxy TestLimitsInShadow
+//	what waits keeps a limit that was raised            TestRevise
 //	a run's bound can be loosened                       quota runs.dd, proxy TestRun
 //	a run gets back what it spent                       quota runs.dd, TestRun
 //	labels beyond the bound have no limits              quota TestHostileLabels, labels.dd
