@@ -268,7 +268,8 @@ tokens by the weights of ` + "`work`" + `. Whoever uses less than its share lend
 - ` + "`policy: naive`" + ` leaves all of it out, and limits of tokens, concurrency and KV memory: requests and spend are limited, every pool serves in order of arrival at the
   backend with the fewest requests by weight, also one that fails all the time, and a failed attempt is followed by up to two others without a budget. What backends hold, and the
   ceilings of a single request, stay.
-  A reload may change shares, contracts and the policy: what waits keeps its arrival and its deadline, what runs goes on.
+  A reload may change shares, contracts and the policy: what waits keeps its arrival and its deadline, what runs goes on. A limit of concurrency or KV tokens that is
+  raised, lifted, or refuses no more (` + "`limits_mode`" + `) is so for what waits too; of all else it keeps what it came with.
 
 ## Where requests go
 
