@@ -105,6 +105,9 @@ func (b *body) next() error {
 		}
 	}
 	line, err := b.line()
+	if b.last && err == errChunk && bytes.HasSuffix(line, []byte{'\n'}) {
+		line, err = bytes.TrimRight(line, "\r\n"), nil // all of the body has come: net/http does not mind either how trailers end
+	}
 	if err != nil {
 		return err
 	}
@@ -122,7 +125,8 @@ func (b *body) next() error {
 	return err
 }
 
-// line reads a line, which must end in CRLF. It is valid until the next read.
+// line reads a line, which must end in CRLF: one that ends otherwise comes with errChunk.
+// It is valid until the next read.
 func (b *body) line() ([]byte, error) {
 	line, err := b.r.ReadSlice('\n')
 	switch {
@@ -133,7 +137,7 @@ func (b *body) line() ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case len(line) < 2, bytes.IndexByte(line, '\r') != len(line)-2:
-		return nil, errChunk
+		return line, errChunk
 	}
 	return line[:len(line)-2], nil
 }

@@ -18,7 +18,7 @@ func FuzzBody(f *testing.F) {
 		chunked + "5\r\nhello\r\n0\r\n\r\n",
 		chunked + "A;x=y\r\n0123456789\r\n1 \r\na\r\n0\r\nX-Trailer: 1\r\n\r\n",
 		chunked + "1\nx\r\n0\r\n\r\n", chunked + "1\r\nx\n0\r\n\r\n", chunked + "1\r\nxy\r\n0\r\n\r\n", chunked + "g\r\n", chunked + "\r\n",
-		chunked + "1\rx\r\n", chunked + "5\r\nhel", chunked + "5\r\nhello\r\n", chunked + "0\r\n", chunked + "fffffffffffffffff\r\n",
+		chunked + "1\rx\r\n", chunked + "5\r\nhel", chunked + "5\r\nhello\r\n", chunked + "0\r\n", chunked + "0\r\n\n0\r\n\r\n", chunked + "fffffffffffffffff\r\n",
 		"Content-Length: 5\r\n\r\nhello", "Content-Length: 5\r\n\r\nhell", "Content-Length: 0\r\n\r\n", "\r\nto the end", "Content-Length: 1\r\n\r\nhello",
 	} {
 		f.Add(s, 3)
