@@ -322,22 +322,12 @@ func (g *Gate) Idle(ctx context.Context) error {
 
 // Observe takes a signal about a backend.
 func (g *Gate) Observe(s engine.Signal) {
-	g.mu.Lock()
-	now := time.Now()
-	g.eng.Observe(now, s)
-	told := g.advance(now)
-	g.mu.Unlock()
-	g.tell(told)
+	g.change(func(now time.Time) { g.eng.Observe(now, s) })
 }
 
 // Operate carries out an operator's order; see engine.Engine.Operate.
 func (g *Gate) Operate(o engine.Order) (changed bool, err error) {
-	g.mu.Lock()
-	now := time.Now()
-	changed, err = g.eng.Operate(now, o)
-	told := g.advance(now)
-	g.mu.Unlock()
-	g.tell(told)
+	g.change(func(now time.Time) { changed, err = g.eng.Operate(now, o) })
 	return changed, err
 }
 

@@ -13,20 +13,20 @@ func (g *Gate) Swap(t *route.Table) error {
 	if err != nil {
 		return err
 	}
-	g.mu.Lock()
-	now := time.Now()
-	g.eng.Swap(now, plan)
-	told := g.advance(now)
-	g.mu.Unlock()
-	g.tell(told)
+	g.change(func(now time.Time) { g.eng.Swap(now, plan) })
 	return nil
 }
 
 // Revise takes up policies that have changed, for what waits; see engine.Engine.Revise.
 func (g *Gate) Revise(policyOf func(sluice.Principal) *sluice.Policy) {
+	g.change(func(now time.Time) { g.eng.Revise(now, policyOf) })
+}
+
+// change has something done to the engine, and grants what has room by it.
+func (g *Gate) change(do func(now time.Time)) {
 	g.mu.Lock()
 	now := time.Now()
-	g.eng.Revise(now, policyOf)
+	do(now)
 	told := g.advance(now)
 	g.mu.Unlock()
 	g.tell(told)
